@@ -1,0 +1,86 @@
+# How a room, a test and the package are made. One helper each; no room sets flags of its own
+# except where it says why.
+include(CMakePackageConfigHelpers)
+include(GNUInstallDirs)
+
+# Warnings and sanitizers, private to this project: never exported to users.
+add_library(starling_flags INTERFACE)
+target_compile_features(starling_flags INTERFACE cxx_std_20)
+target_compile_options(starling_flags INTERFACE
+  -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor -Woverloaded-virtual
+  $<$<BOOL:${STARLING_WERROR}>:-Werror>)
+if(STARLING_SANITIZE)
+  target_compile_options(starling_flags INTERFACE
+    -fsanitize=${STARLING_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
+  target_link_options(starling_flags INTERFACE -fsanitize=${STARLING_SANITIZE})
+endif()
+
+# starling_room(NAME HEADERS … SOURCES … [ROOMS …] [PACKAGES …] [LINK …])
+#   ROOMS     other rooms this one uses
+#   PACKAGES  CMake packages a user of the installed room needs (found here as well)
+#   LINK      their targets
+# Makes the library starling::NAME, checks that its headers are self-contained, and exports it as
+# the component NAME of the package.
+function(starling_room name)
+  cmake_parse_arguments(ROOM "" "" "HEADERS;SOURCES;ROOMS;PACKAGES;LINK" ${ARGN})
+  foreach(package IN LISTS ROOM_PACKAGES)
+    find_package(${package} REQUIRED)
+  endforeach()
+  if(NOT ROOM_SOURCES)
+    message(FATAL_ERROR "room ${name} has no sources")
+  endif()
+  add_library(starling_${name} STATIC ${ROOM_SOURCES})
+  add_library(starling::${name} ALIAS starling_${name})
+  target_sources(starling_${name} PUBLIC FILE_SET HEADERS
+    BASE_DIRS ${PROJECT_SOURCE_DIR} FILES ${ROOM_HEADERS})
+  set_target_properties(starling_${name} PROPERTIES
+    EXPORT_NAME ${name} POSITION_INDEPENDENT_CODE ON VERIFY_INTERFACE_HEADER_SETS ON)
+  target_compile_features(starling_${name} PUBLIC cxx_std_20)
+  list(TRANSFORM ROOM_ROOMS PREPEND starling::)
+  target_link_libraries(starling_${name} PUBLIC ${ROOM_ROOMS} ${ROOM_LINK}
+    PRIVATE $<BUILD_INTERFACE:starling_flags>)
+  list(TRANSFORM ROOM_ROOMS REPLACE "starling::" "")
+  set_property(GLOBAL APPEND PROPERTY STARLING_COMPONENTS ${name})
+  set_property(GLOBAL PROPERTY STARLING_ROOMS_OF_${name} "${ROOM_ROOMS}")
+  set_property(GLOBAL PROPERTY STARLING_PACKAGES_OF_${name} "${ROOM_PACKAGES}")
+  if(STARLING_INSTALL)
+    install(TARGETS starling_${name} EXPORT starling-${name} FILE_SET HEADERS)
+    install(EXPORT starling-${name} NAMESPACE starling::
+      DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/starling FILE starling-${name}.cmake)
+  endif()
+endfunction()
+
+# starling_test(NAME SOURCES … LINK … [TIMEOUT seconds])
+# One executable, one ctest entry per file of cases; a test that hangs is a failure.
+function(starling_test name)
+  cmake_parse_arguments(TEST "" "TIMEOUT" "SOURCES;LINK" ${ARGN})
+  add_executable(${name} ${TEST_SOURCES})
+  target_link_libraries(${name} PRIVATE ${TEST_LINK} GTest::gtest_main starling_flags)
+  target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR})
+  add_test(NAME ${name} COMMAND ${name} --gtest_brief=1)
+  if(NOT TEST_TIMEOUT)
+    set(TEST_TIMEOUT 300)
+  endif()
+  set_tests_properties(${name} PROPERTIES TIMEOUT ${TEST_TIMEOUT})
+endfunction()
+
+# Writes starling-config.cmake: find_package(starling COMPONENTS sim) pulls in the rooms that sim
+# uses, and the packages that those need, and nothing else.
+function(starling_install_package)
+  get_property(components GLOBAL PROPERTY STARLING_COMPONENTS)
+  set(STARLING_TABLE "set(starling_components ${components})\n")
+  foreach(name IN LISTS components)
+    get_property(rooms GLOBAL PROPERTY STARLING_ROOMS_OF_${name})
+    get_property(packages GLOBAL PROPERTY STARLING_PACKAGES_OF_${name})
+    string(APPEND STARLING_TABLE "set(starling_rooms_of_${name} ${rooms})\n")
+    string(APPEND STARLING_TABLE "set(starling_packages_of_${name} ${packages})\n")
+  endforeach()
+  configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/starling-config.cmake.in
+    ${PROJECT_BINARY_DIR}/starling-config.cmake
+    INSTALL_DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/starling)
+  write_basic_package_version_file(${PROJECT_BINARY_DIR}/starling-config-version.cmake
+    COMPATIBILITY SameMinorVersion)
+  install(FILES ${PROJECT_BINARY_DIR}/starling-config.cmake
+    ${PROJECT_BINARY_DIR}/starling-config-version.cmake
+    DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/starling)
+endfunction()

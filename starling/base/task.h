@@ -1,0 +1,115 @@
+// Task<T>: a coroutine that runs when awaited, once, and hands its value or exception to whoever
+// awaits it. The awaiting coroutine's Cancellation is passed down, so that a request to stop
+// reaches whatever is awaited at the bottom without being named on the way.
+//
+// A Task owns its frame. Destroying a suspended one destroys what it awaits; do that only when
+// nothing outside (a posted receive, a timer) still refers to it. Not thread-safe: one engine, one
+// thread.
+#pragma once
+
+#include <coroutine>
+#include <exception>
+#include <optional>
+#include <utility>
+
+#include "starling/base/cancellation.h"
+#include "starling/base/error.h"
+
+namespace starling {
+
+template <typename T>
+class Task;
+
+namespace internal {
+
+struct PromiseBase {
+  std::coroutine_handle<> continuation = std::noop_coroutine();
+  Cancellation* cancellation = nullptr;
+  std::exception_ptr error;
+
+  struct Return {
+    bool await_ready() const noexcept { return false; }
+    template <typename Promise>
+    std::coroutine_handle<> await_suspend(std::coroutine_handle<Promise> done) const noexcept {
+      return done.promise().continuation;
+    }
+    void await_resume() const noexcept {}
+  };
+
+  std::suspend_always initial_suspend() const noexcept { return {}; }
+  Return final_suspend() const noexcept { return {}; }
+  void unhandled_exception() noexcept { error = std::current_exception(); }
+};
+
+template <typename T>
+struct Promise : PromiseBase {
+  std::optional<T> value;
+  Task<T> get_return_object();
+  void return_value(T result) { value.emplace(std::move(result)); }
+  T take() {
+    if (error) {
+      std::rethrow_exception(error);
+    }
+    return std::move(*value);
+  }
+};
+
+template <>
+struct Promise<void> : PromiseBase {
+  Task<void> get_return_object();
+  void return_void() const noexcept {}
+  void take() const {
+    if (error) {
+      std::rethrow_exception(error);
+    }
+  }
+};
+
+}  // namespace internal
+
+template <typename T = void>
+class [[nodiscard]] Task {
+ public:
+  using promise_type = internal::Promise<T>;
+
+  Task(Task&& other) noexcept : frame_(std::exchange(other.frame_, nullptr)) {}
+  Task& operator=(Task&& other) noexcept {
+    std::swap(frame_, other.frame_);
+    return *this;
+  }
+  Task(const Task&) = delete;
+  Task& operator=(const Task&) = delete;
+  ~Task() {
+    if (frame_) {
+      frame_.destroy();
+    }
+  }
+
+  bool await_ready() const noexcept { return false; }
+  template <typename Promise>
+  std::coroutine_handle<> await_suspend(std::coroutine_handle<Promise> awaiting) noexcept {
+    frame_.promise().continuation = awaiting;
+    frame_.promise().cancellation = awaiting.promise().cancellation;
+    return frame_;
+  }
+  T await_resume() { return frame_.promise().take(); }
+
+ private:
+  friend promise_type;
+  explicit Task(std::coroutine_handle<promise_type> frame) : frame_(frame) {}
+  std::coroutine_handle<promise_type> frame_;
+};
+
+namespace internal {
+
+template <typename T>
+Task<T> Promise<T>::get_return_object() {
+  return Task<T>(std::coroutine_handle<Promise>::from_promise(*this));
+}
+
+inline Task<void> Promise<void>::get_return_object() {
+  return Task<void>(std::coroutine_handle<Promise>::from_promise(*this));
+}
+
+}  // namespace internal
+}  // namespace starling
