@@ -1,0 +1,71 @@
+// fill: writes an expression over a span, a vector at a time. Compiled once per instruction set
+// (included between foreach_target.h and the kernel), hence the unusual guard.
+//
+// An expression is called as expression(tag, i) and returns elements i … i + lanes(tag) − 1. Head
+// and tail are done with a one-lane tag, so that no element is computed twice (a result may replace
+// its own source) and none outside the span is touched.
+#if defined(STARLING_KERNELS_FILL_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef STARLING_KERNELS_FILL_INL_H_
+#undef STARLING_KERNELS_FILL_INL_H_
+#else
+#define STARLING_KERNELS_FILL_INL_H_
+#endif
+
+#include <hwy/cache_control.h>
+#include <hwy/highway.h>
+
+#include <cstddef>
+#include <cstdint>
+
+#include "starling/kernels/store.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace starling::kernels {
+namespace HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+// Elements from `p` to the next address that is a multiple of `bytes`.
+template <typename T>
+HWY_INLINE std::size_t elements_to_boundary(const T* p, std::size_t bytes) {
+  const std::size_t past = reinterpret_cast<std::uintptr_t>(p) % bytes;
+  return past == 0 ? 0 : (bytes - past) / sizeof(T);
+}
+
+// Cached stores.
+template <class D, class Expression>
+HWY_INLINE void fill(D d, hn::TFromD<D>* into, std::size_t size, const Expression& expression) {
+  const hn::CappedTag<hn::TFromD<D>, 1> one;
+  const std::size_t lanes = hn::Lanes(d);
+  std::size_t i = 0;
+  for (; i + lanes <= size; i += lanes) {
+    hn::StoreU(expression(d, i), d, into + i);
+  }
+  for (; i < size; ++i) {
+    hn::StoreU(expression(one, i), one, into + i);
+  }
+}
+
+// Streaming stores. Whoever calls this ends with hwy::FlushStream().
+template <class D, class Expression>
+HWY_INLINE void stream(D d, hn::TFromD<D>* into, std::size_t size, const Expression& expression) {
+  using T = hn::TFromD<D>;
+  const hn::CappedTag<T, 1> one;
+  const std::size_t lanes = hn::Lanes(d);
+  const std::size_t head = HWY_MIN(size, elements_to_boundary(into, lanes * sizeof(T)));
+  std::size_t i = 0;
+  for (; i < head; ++i) {
+    hn::StoreU(expression(one, i), one, into + i);
+  }
+  for (; i + lanes <= size; i += lanes) {
+    hn::Stream(expression(d, i), d, into + i);
+  }
+  for (; i < size; ++i) {
+    hn::StoreU(expression(one, i), one, into + i);
+  }
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace starling::kernels
+HWY_AFTER_NAMESPACE();
+
+#endif  // guard per target
