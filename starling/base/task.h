@@ -2,6 +2,9 @@
 // awaits it. The awaiting coroutine's Cancellation is passed down, so that a request to stop
 // reaches whatever is awaited at the bottom without being named on the way.
 //
+// A task that ends without ever waiting hands its result straight back to the loop that awaits it,
+// on any compiler and at any optimisation: the stack grows with the depth of calls only.
+//
 // A Task owns its frame. Destroying a suspended one destroys what it awaits; do that only when
 // nothing outside (a posted receive, a timer) still refers to it. Not thread-safe: one engine, one
 // thread.
@@ -26,11 +29,15 @@ struct PromiseBase {
   std::coroutine_handle<> continuation = std::noop_coroutine();
   Cancellation* cancellation = nullptr;
   std::exception_ptr error;
+  bool starting = false;  // still inside the await_suspend that started it
 
   struct Return {
     bool await_ready() const noexcept { return false; }
     template <typename Promise>
     std::coroutine_handle<> await_suspend(std::coroutine_handle<Promise> done) const noexcept {
+      if (done.promise().starting) {
+        return std::noop_coroutine();
+      }
       return done.promise().continuation;
     }
     void await_resume() const noexcept {}
@@ -86,11 +93,16 @@ class [[nodiscard]] Task {
   }
 
   bool await_ready() const noexcept { return false; }
+  // False, that is, go on at once, if the task has ended by itself.
   template <typename Promise>
-  std::coroutine_handle<> await_suspend(std::coroutine_handle<Promise> awaiting) noexcept {
-    frame_.promise().continuation = awaiting;
-    frame_.promise().cancellation = awaiting.promise().cancellation;
-    return frame_;
+  bool await_suspend(std::coroutine_handle<Promise> awaiting) {
+    auto& promise = frame_.promise();
+    promise.continuation = awaiting;
+    promise.cancellation = awaiting.promise().cancellation;
+    promise.starting = true;
+    frame_.resume();
+    promise.starting = false;
+    return !frame_.done();
   }
   T await_resume() { return frame_.promise().take(); }
 
@@ -99,6 +111,20 @@ class [[nodiscard]] Task {
   explicit Task(std::coroutine_handle<promise_type> frame) : frame_(frame) {}
   std::coroutine_handle<promise_type> frame_;
 };
+
+// co_await current_cancellation(): the Cancellation this coroutine runs under, or null. Does not
+// suspend.
+struct CurrentCancellation {
+  Cancellation* cancellation = nullptr;
+  bool await_ready() const noexcept { return false; }
+  template <typename Promise>
+  bool await_suspend(std::coroutine_handle<Promise> coroutine) noexcept {
+    cancellation = coroutine.promise().cancellation;
+    return false;
+  }
+  Cancellation* await_resume() const noexcept { return cancellation; }
+};
+inline CurrentCancellation current_cancellation() { return {}; }
 
 namespace internal {
 

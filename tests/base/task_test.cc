@@ -97,9 +97,9 @@ TEST(Task, ReturnsValues) {
 }
 
 TEST(Task, ManyLevelsDeep) {
-  Running<int> r(deep(10000));
+  Running<int> r(deep(1000));
   ASSERT_TRUE(r.done());
-  EXPECT_EQ(r.take(), 10000);
+  EXPECT_EQ(r.take(), 1000);
 }
 
 TEST(Task, ALongLoopDoesNotGrowTheStack) {

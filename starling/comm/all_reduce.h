@@ -1,0 +1,42 @@
+// The sum of all members' buffers, on all of them; inside any group of workers, any number of
+// groups at once. Workers of different groups need not know of each other.
+//
+// The sum is one fixed binary tree over the members in rank order (kernels/sum.h), element by
+// element: the same bits whatever the algorithm, the chunk length and the transport. Only the ring,
+// kept as the rival, adds up in another order.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "starling/base/task.h"
+#include "starling/comm/buffer.h"
+#include "starling/comm/engine.h"
+#include "starling/comm/operation.h"
+#include "starling/comm/report.h"
+
+namespace starling::comm {
+
+enum class AllReduce : std::uint8_t {
+  Auto,      // by size and number of members; see choose()
+  Doubling,  // all_reduce_doubling.cc: fewest hops, for small buffers
+  Direct,    // all_reduce_direct.cc: every member owns a segment; two hops, for large ones
+  Halving,   // all_reduce_halving.cc: as many bytes in log k hops, for many members
+  Ring,      // all_reduce_ring.cc: the rival
+};
+std::string_view name_of(AllReduce algorithm);
+
+// What Auto stands for with `members` workers and `bytes` bytes.
+AllReduce choose(std::size_t members, std::size_t bytes);
+
+// `out` is the sum; the reader divides. `in` and `out` do not overlap.
+Task<Report> all_reduce(Engine& engine, Call call, ConstBuffer in, Buffer out,
+                        AllReduce algorithm = AllReduce::Auto);
+
+// The bodies, one file each.
+Task<void> reduce_by_doubling(Operation& op, ConstBuffer in, Buffer out);
+Task<void> reduce_directly(Operation& op, ConstBuffer in, Buffer out);
+Task<void> reduce_by_halving(Operation& op, ConstBuffer in, Buffer out);
+Task<void> reduce_on_ring(Operation& op, ConstBuffer in, Buffer out);
+
+}  // namespace starling::comm

@@ -1,0 +1,119 @@
+// Direct reduce-scatter and all-gather. Member j owns segment j: everyone sends it its piece of that
+// segment, it sums the k pieces in one pass, and sends the result to everyone. Chunk by chunk: while
+// chunk q is summed, chunk q + 1 is on its way.
+// Cost: 2 hops; every member sends and receives 2 (k-1)/k B bytes; extra memory: 2 chunks per peer.
+#include <vector>
+
+#include "starling/comm/all_reduce.h"
+#include "starling/comm/segments.h"
+
+namespace starling::comm {
+namespace {
+
+class Direct {
+ public:
+  Direct(Operation& op, ConstBuffer in, Buffer out)
+      : op_(op),
+        in_(in),
+        out_(out),
+        cut_(in.blob.size, op.count(), op.engine().options().chunk),
+        pieces_(2, std::vector<Request*>(op.count())),
+        results_(cut_.chunks(), std::vector<Request*>(op.count())),
+        landing_(op.scratch(2 * op.count() * landing_bytes())) {}
+
+  Task<void> run() {
+    post(0);
+    co_await scatter(0);
+    for (std::size_t q = 0; q < cut_.chunks(); ++q) {
+      if (q + 1 < cut_.chunks()) {
+        post(q + 1);
+        co_await scatter(q + 1);
+      }
+      co_await reduce(q);
+      if (q > 0) {
+        co_await gather(q - 1);
+      }
+      co_await op_.engine().yield();
+    }
+    co_await gather(cut_.chunks() - 1);
+  }
+
+ private:
+  static constexpr Slot kResult = 1 << 24;
+
+  std::size_t landing_bytes() const {
+    return std::min(cut_.chunk_bytes(), cut_.segment(op_.self()).size());
+  }
+  // Where chunk q of the own segment lands when it comes from `peer`.
+  Blob landing(std::size_t q, std::size_t peer) const {
+    const std::size_t begin = ((q % 2) * op_.count() + peer) * landing_bytes();
+    return landing_.slice(begin, begin + cut_.chunk(op_.self(), q).size());
+  }
+
+  void post(std::size_t q) {
+    for (std::size_t d = 1; d < op_.count(); ++d) {
+      const std::size_t peer = op_.before(d);
+      const Slot slot = static_cast<Slot>(q);
+      if (!cut_.chunk(op_.self(), q).empty()) {
+        pieces_[q % 2][peer] = &op_.receive(peer, slot, landing(q, peer), "its contribution");
+      }
+      if (const auto range = cut_.chunk(peer, q); !range.empty()) {
+        results_[q][peer] = &op_.receive(peer, kResult + slot,
+                                         out_.blob.slice(range.begin, range.end), "its result");
+      }
+    }
+  }
+
+  Task<void> scatter(std::size_t q) {
+    for (std::size_t d = 1; d < op_.count(); ++d) {
+      const std::size_t peer = op_.after(d);
+      if (const auto range = cut_.chunk(peer, q); !range.empty()) {
+        co_await op_.send(peer, static_cast<Slot>(q), in_.blob.slice(range.begin, range.end));
+      }
+    }
+  }
+
+  Task<void> reduce(std::size_t q) {
+    const Segments::Range range = cut_.chunk(op_.self(), q);
+    if (range.empty()) {
+      co_return;
+    }
+    std::vector<ConstBlob> sources(op_.count());
+    sources[op_.self()] = in_.blob.slice(range.begin, range.end);
+    for (std::size_t d = 1; d < op_.count(); ++d) {
+      const std::size_t peer = op_.before(d);
+      co_await *pieces_[q % 2][peer];
+      sources[peer] = landing(q, peer);
+    }
+    const Blob result = out_.blob.slice(range.begin, range.end);
+    op_.arithmetic().sum(in_.type, result, sources);
+    for (std::size_t d = 1; d < op_.count(); ++d) {
+      co_await op_.send(op_.after(d), kResult + static_cast<Slot>(q), result);
+    }
+  }
+
+  Task<void> gather(std::size_t q) {
+    for (std::size_t d = 1; d < op_.count(); ++d) {
+      if (Request* result = results_[q][op_.before(d)]; result != nullptr) {
+        co_await *result;
+      }
+    }
+  }
+
+  Operation& op_;
+  ConstBuffer in_;
+  Buffer out_;
+  Segments cut_;
+  std::vector<std::vector<Request*>> pieces_;   // by parity of the chunk, by peer
+  std::vector<std::vector<Request*>> results_;  // by chunk, by peer
+  Blob landing_;
+};
+
+}  // namespace
+
+Task<void> reduce_directly(Operation& op, ConstBuffer in, Buffer out) {
+  Direct direct(op, in, out);
+  co_await direct.run();
+}
+
+}  // namespace starling::comm

@@ -1,0 +1,87 @@
+#include "starling/comm/arithmetic.h"
+
+#include <cstring>
+#include <utility>
+#include <vector>
+
+#include "starling/base/error.h"
+#include "starling/comm/buffer.h"
+#include "starling/kernels/mix.h"
+#include "starling/kernels/sum.h"
+
+namespace starling::comm {
+namespace {
+
+template <typename T>
+std::span<T> as(Blob blob) {
+  return {reinterpret_cast<T*>(blob.data), blob.size / sizeof(T)};
+}
+
+template <typename T>
+std::vector<const T*> pointers(std::span<const ConstBlob> sources) {
+  std::vector<const T*> result;
+  result.reserve(sources.size());
+  for (const ConstBlob& source : sources) {
+    result.push_back(reinterpret_cast<const T*>(source.data));
+  }
+  return result;
+}
+
+template <typename T>
+void sum_of(Blob into, std::span<const ConstBlob> sources) {
+  kernels::sum(as<T>(into), pointers<T>(sources));
+}
+
+template <typename T>
+void mix_of(Blob into, std::span<const ConstBlob> sources, std::span<const double> weights) {
+  const std::vector<T> rounded(weights.begin(), weights.end());
+  kernels::mix(as<T>(into), pointers<T>(sources), rounded);
+}
+
+void check_sizes(Blob into, std::span<const ConstBlob> sources) {
+  for (const ConstBlob& source : sources) {
+    check(source.size == into.size && source.data != nullptr && into.data != nullptr,
+          "arithmetic on {} and {} bytes", source.size, into.size);
+  }
+}
+
+}  // namespace
+
+std::size_t size_of(Type type) { return type == Type::Float64 ? 8 : 4; }
+
+std::string_view name_of(Type type) { return type == Type::Float64 ? "float64" : "float32"; }
+
+void require_buffers(std::string_view who, ConstBuffer in, Buffer out) {
+  require(in.blob.size > 0, "{}: the buffer is empty", who);
+  require(in.type == out.type && in.blob.size == out.blob.size,
+          "{}: the input holds {} {}, the output {} {}", who, in.elements(), name_of(in.type),
+          out.elements(), name_of(out.type));
+  require(in.blob.size % size_of(in.type) == 0, "{}: {} bytes are not a whole number of {}", who,
+          in.blob.size, name_of(in.type));
+  const bool apart = in.blob.data == nullptr || out.blob.data + out.blob.size <= in.blob.data ||
+                     in.blob.data + in.blob.size <= out.blob.data;
+  require(apart, "{}: input and output overlap; the input must survive a failure", who);
+}
+
+void KernelArithmetic::sum(Type type, Blob into, std::span<const ConstBlob> sources) const {
+  check_sizes(into, sources);
+  type == Type::Float64 ? sum_of<double>(into, sources) : sum_of<float>(into, sources);
+}
+
+void KernelArithmetic::mix(Type type, Blob into, std::span<const ConstBlob> sources,
+                           std::span<const double> weights) const {
+  check_sizes(into, sources);
+  type == Type::Float64 ? mix_of<double>(into, sources, weights)
+                        : mix_of<float>(into, sources, weights);
+}
+
+void KernelArithmetic::copy(Blob into, ConstBlob from) const {
+  check(into.size == from.size, "copy of {} bytes into {}", from.size, into.size);
+  std::memcpy(into.data, from.data, from.size);
+}
+
+Scratch KernelArithmetic::scratch(std::size_t bytes) const {
+  return {std::make_unique_for_overwrite<std::byte[]>(bytes), bytes};
+}
+
+}  // namespace starling::comm

@@ -1,0 +1,64 @@
+// The one object through which comm touches payload, and its weightless twin. Stateless.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string_view>
+
+#include "starling/comm/blob.h"
+
+namespace starling::comm {
+
+enum class Type : std::uint8_t { Float32, Float64 };
+std::size_t size_of(Type type);
+std::string_view name_of(Type type);
+
+// Memory for the duration of a collective.
+class Scratch {
+ public:
+  Scratch() = default;
+  explicit Scratch(Blob weightless) : blob_(weightless) {}
+  Scratch(std::unique_ptr<std::byte[]> memory, std::size_t size)
+      : memory_(std::move(memory)), blob_{memory_.get(), size} {}
+  Blob blob() const { return blob_; }
+
+ private:
+  std::unique_ptr<std::byte[]> memory_;
+  Blob blob_;
+};
+
+class Arithmetic {
+ public:
+  virtual ~Arithmetic() = default;
+  // The fixed-tree sum, element by element, of sources in the order given; `into` may be one of
+  // them. Requires: equal sizes, a multiple of size_of(type).
+  virtual void sum(Type type, Blob into, std::span<const ConstBlob> sources) const = 0;
+  // The fixed-tree sum of weights[i] * sources[i].
+  virtual void mix(Type type, Blob into, std::span<const ConstBlob> sources,
+                   std::span<const double> weights) const = 0;
+  virtual void copy(Blob into, ConstBlob from) const = 0;
+  virtual Scratch scratch(std::size_t bytes) const = 0;
+};
+
+// Real numbers, by kernels/.
+class KernelArithmetic final : public Arithmetic {
+ public:
+  void sum(Type type, Blob into, std::span<const ConstBlob> sources) const override;
+  void mix(Type type, Blob into, std::span<const ConstBlob> sources,
+           std::span<const double> weights) const override;
+  void copy(Blob into, ConstBlob from) const override;
+  Scratch scratch(std::size_t bytes) const override;
+};
+
+// Nothing is computed and nothing is stored; for weightless blobs.
+class NullArithmetic final : public Arithmetic {
+ public:
+  void sum(Type, Blob, std::span<const ConstBlob>) const override {}
+  void mix(Type, Blob, std::span<const ConstBlob>, std::span<const double>) const override {}
+  void copy(Blob, ConstBlob) const override {}
+  Scratch scratch(std::size_t bytes) const override { return Scratch(Blob{nullptr, bytes}); }
+};
+
+}  // namespace starling::comm

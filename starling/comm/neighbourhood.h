@@ -1,0 +1,25 @@
+// What neighbour exchange and push-sum share: an operation among a worker and its neighbours, and
+// the flow of the payload through it.
+#pragma once
+
+#include <vector>
+
+#include "starling/comm/buffer.h"
+#include "starling/comm/operation.h"
+#include "starling/topology/neighbours.h"
+
+namespace starling::comm {
+
+// The worker itself and all its neighbours, in rank order.
+std::vector<Rank> members_of(Rank self, const topology::Neighbours& row);
+
+// Throws Error{Input} unless edges are in rank order, each peer once, not the worker itself, and
+// weights are finite.
+void require_row(const char* who, Rank self, const topology::Neighbours& row);
+
+// Sends `in` to row.out, receives from row.in and writes the mix to `out`, chunk by chunk.
+// in_weights[i] is for row.in[i].
+Task<void> flow(Operation& op, const topology::Neighbours& row, std::vector<double> in_weights,
+                ConstBuffer in, Buffer out);
+
+}  // namespace starling::comm

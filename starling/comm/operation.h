@@ -1,0 +1,198 @@
+// One running collective on one worker: its identity, its members, and everything it has under way.
+//
+// A collective is a coroutine `body` that sends to and receives from positions in the group:
+//     Request& r = op.receive(from, slot, into, "its contribution");   // posted now
+//     co_await op.send(to, slot, data);     // waits only while the peer's window is full
+//     co_await r;                           // waits for the message
+// Small messages travel as mail, large ones as bulk data; the body need not care. The body is the
+// only coroutine that waits here, so an operation always knows the one thing it waits for.
+//
+// run() surrounds the body. If anything fails (a lost member, a mismatch, a stall, cancellation, an
+// exception of the body) everything under way is called back, and when nothing is under way any
+// more the members are told and the error is thrown, naming operation and workers. Inputs are
+// never written; an output is complete, or the call has thrown.
+#pragma once
+
+#include <coroutine>
+#include <cstdint>
+#include <deque>
+#include <exception>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "starling/base/cancellation.h"
+#include "starling/base/task.h"
+#include "starling/base/time.h"
+#include "starling/comm/engine.h"
+#include "starling/comm/report.h"
+
+namespace starling::comm {
+
+// Which operation: the same `id` on all its members, used once. Workers that share several
+// operations start them in the order of their ids (several may be under way at once).
+struct Call {
+  std::uint64_t id = 0;
+  std::span<const Rank> members;  // in rank order, this worker among them
+};
+
+using Slot = std::uint32_t;
+
+class Operation;
+
+// A message that this worker awaits, or a send under way. Owned by its operation.
+class Request final : private Completion {
+ public:
+  explicit Request(Operation& operation) : operation_(operation) {}
+
+  struct Awaiter {
+    Request& request;
+    bool await_ready() const;
+    void await_suspend(std::coroutine_handle<> body) const;
+    void await_resume() const;
+  };
+  Awaiter operator co_await() { return {*this}; }
+
+ private:
+  friend class Operation;
+  enum class State : std::uint8_t { Free, Send, Receive, Mail, Arrived };
+
+  void finish(Finish how, std::size_t bytes) override;
+
+  Operation& operation_;
+  State state_ = State::Free;
+  bool cancelling_ = false;
+  std::uint32_t position_ = 0;
+  Slot slot_ = 0;
+  Blob into_;
+  const char* what_ = "";
+  Request* next_ = nullptr;  // in a list of expected mail, or of free requests
+};
+
+class Operation final : private Cancellation::Subscriber {
+ public:
+  // Who says "I am in" to whom ahead of bulk data, and what a failure does.
+  enum class Reach {
+    Group,       // all members take part in one collective; the next member checks the signature
+    Neighbours,  // each worker has a group of its own; failures are passed on
+  };
+
+  Operation(Engine& engine, Call call, Signature signature, Reach reach = Reach::Group);
+  ~Operation();
+
+  Task<Report> run(Task<void> body);
+
+  // For bodies. Positions count the members in rank order.
+  std::size_t count() const { return members_.size(); }
+  std::size_t self() const { return self_; }
+  Rank member(std::size_t position) const { return members_[position]; }
+  std::size_t position_of(Rank rank) const;
+  std::size_t after(std::size_t distance) const { return (self_ + distance) % count(); }
+  std::size_t before(std::size_t distance) const {
+    return (self_ + count() - distance % count()) % count();
+  }
+  const Arithmetic& arithmetic() const { return engine_.arithmetic(); }
+  Engine& engine() { return engine_; }
+  // Memory that lives until nothing of this operation is under way.
+  Blob scratch(std::size_t bytes);
+
+  Request& receive(std::size_t from, Slot slot, Blob into, const char* what);
+
+  struct Sending {
+    Operation& operation;
+    std::size_t to;
+    Slot slot;
+    ConstBlob data;
+    bool await_ready() const { return operation.try_send(*this); }
+    void await_suspend(std::coroutine_handle<> body) const;
+    void await_resume() const { operation.throw_if_failed(); }
+  };
+  Sending send(std::size_t to, Slot slot, ConstBlob data) { return {*this, to, slot, data}; }
+
+ private:
+  friend class Engine;
+  friend class Request;
+
+  struct Peer {
+    std::uint32_t sends = 0;  // bulk sends under way
+    bool greeted = false;     // its Hello has come
+    bool started = false;     // it answered a Query
+    bool answered = false;
+    Duration waited{0};
+    Request* expected = nullptr;         // mail that the body awaits
+    std::vector<Engine::Mail> unread;    // mail that the body has not asked for yet
+  };
+  struct Waiting {
+    std::coroutine_handle<> body;
+    const void* on = nullptr;
+    std::optional<std::size_t> position;
+    const char* what = "";
+    Time since{};
+    const Sending* sending = nullptr;  // what to send as soon as there is room
+  };
+  struct Drain {
+    Operation& operation;
+    bool await_ready() const { return operation.under_way_ == 0; }
+    void await_suspend(std::coroutine_handle<> body) const;
+    void await_resume() const {}
+  };
+  struct Greeting {
+    Operation& operation;
+    std::size_t from;
+    bool await_ready() const;
+    void await_suspend(std::coroutine_handle<> body) const;
+    void await_resume() const;
+  };
+
+  void validate() const;
+  void open(Cancellation* cancellation);
+  void greet();
+  bool try_send(const Sending& sending);
+  void deliver(Rank from, const Header& header, std::span<const std::byte> payload);
+  void mismatch(Rank from, const Signature& theirs);
+  void sent(Request& request, Finish how);
+  void received(Request& request, Finish how, std::size_t bytes);
+  void peer_lost(Rank peer);
+  void fail(std::exception_ptr error, bool heard = false);
+  void announce() const;
+  void on_cancel(const std::exception_ptr& reason) override;
+
+  void wait(std::coroutine_handle<> body, const void* on, std::optional<std::size_t> position,
+            const char* what, const Sending* sending = nullptr);
+  void wake(const void* on);
+  void progress() { last_progress_ = engine_.now(); }
+  void throw_if_failed() const;
+  Request& new_request(Request::State state, std::size_t position, Slot slot);
+  void free_request(Request& request);
+  Tag tag(Slot slot) const;
+
+  // Stalls: returns when to look again.
+  Time check_stall(Time now);
+  void answered(Rank from, bool started);
+  std::string stall_text() const;
+  std::string title() const;
+  std::string waiting_text() const;
+
+  Engine& engine_;
+  std::uint64_t id_;
+  std::vector<Rank> members_;
+  Signature signature_;
+  Reach reach_;
+  std::size_t self_ = 0;
+  bool is_member_ = false;
+  bool open_ = false;
+  bool heard_ = false;  // the others know of the failure, or must not be told
+  std::exception_ptr failure_;
+  std::vector<Peer> peers_;
+  std::deque<Request> requests_;
+  Request* free_ = nullptr;
+  std::vector<Scratch> scratch_;
+  std::size_t under_way_ = 0;  // bulk requests posted and not finished
+  Waiting waiting_;
+  Time started_{};
+  Time last_progress_{};
+  std::optional<Time> asked_;  // when the others were asked whether they have started
+};
+
+}  // namespace starling::comm

@@ -1,0 +1,1 @@
+#include "starling/topology/neighbours.h"

@@ -1,0 +1,196 @@
+#include "tests/comm/cases.h"
+
+#include <array>
+#include <cmath>
+#include <cstring>
+#include <memory>
+#include <vector>
+
+#include "starling/base/error.h"
+#include "starling/base/running.h"
+#include "starling/comm/all_reduce.h"
+#include "starling/comm/barrier.h"
+#include "starling/comm/broadcast.h"
+#include "starling/comm/neighbour_exchange.h"
+#include "starling/comm/push_sum.h"
+
+namespace starling::test {
+namespace {
+
+using comm::AllReduce;
+using comm::Engine;
+
+template <typename T>
+bool same_bits(const std::vector<T>& a, const std::vector<T>& b) {
+  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(T)) == 0;
+}
+
+// The sum in double, and how far k - 1 rounded additions may be from it.
+template <typename T>
+void check_near_double(Trial& trial, const std::vector<Rank>& members, const std::vector<T>& out) {
+  for (std::size_t i = 0; i < out.size(); ++i) {
+    double sum = 0;
+    double magnitude = 0;
+    for (Rank r : members) {
+      const double x = trial.input<T>(r)[i];
+      sum += x;
+      magnitude += std::abs(x);
+    }
+    const double bound = magnitude * static_cast<double>(members.size()) *
+                         std::numeric_limits<T>::epsilon();
+    check(std::abs(out[i] - sum) <= bound, "element {} is {}, the sum is {}", i, out[i], sum);
+  }
+}
+
+template <typename T>
+Task<void> reduce(Engine& engine, Trial& trial, std::uint64_t id, std::vector<Rank> members,
+                  AllReduce algorithm) {
+  const std::vector<T> in = trial.input<T>(engine.rank());
+  std::vector<T> out(in.size(), T{-1});
+  const comm::ConstBuffer input = comm::input(std::span(in));
+  const comm::Buffer output = comm::output(std::span(out));
+  co_await comm::all_reduce(engine, {.id = id, .members = members}, input, output, algorithm);
+  check(same_bits(in, trial.input<T>(engine.rank())), "the input was changed");
+  if (algorithm != AllReduce::Ring) {
+    check(same_bits(out, trial.sum<T>(members)), "not the bits of the fixed tree");
+  }
+  check_near_double(trial, members, out);
+}
+
+template <AllReduce kAlgorithm>
+Task<void> all_reduce_case(Engine& engine, Trial& trial) {
+  if (trial.seed() % 2 == 0) {
+    co_await reduce<float>(engine, trial, 1, trial.everyone(), kAlgorithm);
+  } else {
+    co_await reduce<double>(engine, trial, 1, trial.everyone(), kAlgorithm);
+  }
+}
+
+Task<void> group_case(Engine& engine, Trial& trial) {
+  const auto algorithm = static_cast<AllReduce>(trial.seed() % 4);
+  co_await reduce<float>(engine, trial, 1, trial.group_of(engine.rank()), algorithm);
+}
+
+Task<void> barrier_case(Engine& engine, Trial& trial) {
+  const std::vector<Rank> members = trial.everyone();
+  for (std::uint64_t id = 1; id <= 3; ++id) {
+    co_await comm::barrier(engine, {.id = id, .members = members});
+  }
+}
+
+Task<void> broadcast(Engine& engine, Trial& trial, std::uint64_t id) {
+  const std::vector<Rank> members = trial.everyone();
+  const std::vector<float> in = trial.input<float>(engine.rank());
+  std::vector<float> out(in.size(), -1);
+  const comm::ConstBuffer input = comm::input(std::span(in));
+  const comm::Buffer output = comm::output(std::span(out));
+  co_await comm::broadcast(engine, {.id = id, .members = members}, trial.root(), input, output);
+  check(same_bits(out, trial.input<float>(trial.root())), "not what the root sent");
+  check(same_bits(in, trial.input<float>(engine.rank())), "the input was changed");
+}
+
+Task<void> broadcast_case(Engine& engine, Trial& trial) {
+  // Several in a row: a root may run ahead only as far as flow control lets it.
+  for (std::uint64_t id = 1; id <= 5; ++id) {
+    co_await broadcast(engine, trial, id);
+  }
+}
+
+// The terms of this worker's row in rank order, itself among them, by the fixed tree.
+std::vector<float> mixed(Trial& trial, Rank self, const topology::Neighbours& row) {
+  std::vector<float> result(trial.elements());
+  for (std::size_t i = 0; i < result.size(); ++i) {
+    std::vector<float> terms;
+    bool own = false;
+    const auto add_own = [&] {
+      terms.push_back(static_cast<float>(row.self_weight) * trial.input<float>(self)[i]);
+      own = true;
+    };
+    for (const topology::Edge& e : row.in) {
+      if (!own && e.peer > self) {
+        add_own();
+      }
+      terms.push_back(static_cast<float>(e.weight) * trial.input<float>(e.peer)[i]);
+    }
+    if (!own) {
+      add_own();
+    }
+    result[i] = tree_sum<float>(terms);
+  }
+  return result;
+}
+
+Task<void> neighbours(Engine& engine, Trial& trial, std::uint64_t id) {
+  const topology::Neighbours row = trial.row_of(engine.rank());
+  const std::vector<float> in = trial.input<float>(engine.rank());
+  std::vector<float> out(in.size(), -1);
+  const comm::ConstBuffer input = comm::input(std::span(in));
+  const comm::Buffer output = comm::output(std::span(out));
+  co_await comm::neighbour_exchange(engine, id, row, input, output);
+  check(same_bits(out, mixed(trial, engine.rank(), row)), "not the bits of the fixed tree");
+  check(same_bits(in, trial.input<float>(engine.rank())), "the input was changed");
+}
+
+Task<void> neighbour_case(Engine& engine, Trial& trial) {
+  co_await neighbours(engine, trial, 1);
+}
+
+Task<void> push_case(Engine& engine, Trial& trial) {
+  const Rank self = engine.rank();
+  const topology::Neighbours row = trial.shares_of(self);
+  const std::vector<float> in = trial.input<float>(self);
+  std::vector<float> out(in.size(), -1);
+  const comm::ConstBuffer input = comm::input(std::span(in));
+  const comm::Buffer output = comm::output(std::span(out));
+  const comm::Pushed pushed =
+      co_await comm::push_sum(engine, 1, row, trial.push_weight(self), input, output);
+  double weight = row.self_weight * trial.push_weight(self);
+  for (const topology::Edge& e : row.in) {
+    weight += e.weight * trial.push_weight(e.peer);
+  }
+  check(pushed.weight == weight, "the push weight is {}, it should be {}", pushed.weight, weight);
+  check(same_bits(out, mixed(trial, self, row)), "not the bits of the fixed tree");
+}
+
+// Six operations of all kinds started at once and awaited in another order.
+Task<void> many_case(Engine& engine, Trial& trial) {
+  std::vector<Running<void>> all;
+  all.emplace_back(reduce<float>(engine, trial, 1, trial.everyone(), AllReduce::Direct));
+  all.emplace_back(broadcast(engine, trial, 2));
+  all.emplace_back(reduce<double>(engine, trial, 3, trial.group_of(engine.rank()),
+                                  AllReduce::Doubling));
+  all.emplace_back(neighbours(engine, trial, 4));
+  all.emplace_back(reduce<float>(engine, trial, 5, trial.everyone(), AllReduce::Halving));
+  all.emplace_back(reduce<float>(engine, trial, 6, trial.everyone(), AllReduce::Ring));
+  std::exception_ptr error;
+  for (std::size_t i = all.size(); i-- > 0;) {
+    try {
+      co_await all[i];
+    } catch (...) {
+      error = std::current_exception();
+    }
+  }
+  if (error) {
+    std::rethrow_exception(error);
+  }
+}
+
+constexpr std::array<Case, 11> kCases = {{
+    {"barrier", barrier_case},
+    {"broadcast", broadcast_case},
+    {"all_reduce_auto", all_reduce_case<AllReduce::Auto>},
+    {"all_reduce_doubling", all_reduce_case<AllReduce::Doubling>},
+    {"all_reduce_direct", all_reduce_case<AllReduce::Direct>},
+    {"all_reduce_halving", all_reduce_case<AllReduce::Halving>},
+    {"all_reduce_ring", all_reduce_case<AllReduce::Ring>},
+    {"all_reduce_groups", group_case},
+    {"neighbour_exchange", neighbour_case},
+    {"push_sum", push_case},
+    {"many_at_once", many_case},
+}};
+
+}  // namespace
+
+std::span<const Case> cases() { return kCases; }
+
+}  // namespace starling::test
