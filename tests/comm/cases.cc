@@ -3,7 +3,7 @@
 #include <array>
 #include <cmath>
 #include <cstring>
-#include <memory>
+#include <limits>
 #include <vector>
 
 #include "starling/base/error.h"
@@ -25,20 +25,15 @@ bool same_bits(const std::vector<T>& a, const std::vector<T>& b) {
   return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(T)) == 0;
 }
 
-// The sum in double, and how far k - 1 rounded additions may be from it.
+// At most k - 1 rounded additions, and the rounding of the inputs themselves.
 template <typename T>
 void check_near_double(Trial& trial, const std::vector<Rank>& members, const std::vector<T>& out) {
+  const Trial::Exact& exact = trial.exact(members);
+  const double k = static_cast<double>(members.size());
   for (std::size_t i = 0; i < out.size(); ++i) {
-    double sum = 0;
-    double magnitude = 0;
-    for (Rank r : members) {
-      const double x = trial.input<T>(r)[i];
-      sum += x;
-      magnitude += std::abs(x);
-    }
-    const double bound = magnitude * static_cast<double>(members.size()) *
-                         std::numeric_limits<T>::epsilon();
-    check(std::abs(out[i] - sum) <= bound, "element {} is {}, the sum is {}", i, out[i], sum);
+    const double bound = exact.magnitude[i] * k * std::numeric_limits<T>::epsilon();
+    check(std::abs(out[i] - exact.sum[i]) <= bound, "element {} is {}, the sum is {}", i, out[i],
+          exact.sum[i]);
   }
 }
 

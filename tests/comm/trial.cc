@@ -1,7 +1,7 @@
 #include "tests/comm/trial.h"
 
 #include <algorithm>
-#include <numeric>
+#include <cmath>
 
 namespace starling::test {
 namespace {
@@ -19,12 +19,22 @@ std::vector<T> values(const Random& random, std::size_t n) {
 }
 
 template <typename T>
+std::vector<const T*> inputs_of(Trial& trial, const std::vector<Rank>& members) {
+  std::vector<const T*> inputs;
+  for (Rank r : members) {
+    inputs.push_back(trial.input<T>(r).data());
+  }
+  return inputs;
+}
+
+template <typename T>
 std::vector<T> sum_of(Trial& trial, const std::vector<Rank>& members) {
+  const std::vector<const T*> inputs = inputs_of<T>(trial, members);
   std::vector<T> result(trial.elements());
   std::vector<T> terms(members.size());
   for (std::size_t i = 0; i < result.size(); ++i) {
     for (std::size_t m = 0; m < members.size(); ++m) {
-      terms[m] = trial.input<T>(members[m])[i];
+      terms[m] = inputs[m][i];
     }
     result[i] = tree_sum<T>(terms);
   }
@@ -88,6 +98,23 @@ const std::vector<double>& Trial::sum(const std::vector<Rank>& members) {
   auto [place, first] = double_sums_.try_emplace(members);
   if (first) {
     place->second = sum_of<double>(*this, members);
+  }
+  return place->second;
+}
+
+const Trial::Exact& Trial::exact(const std::vector<Rank>& members) {
+  auto [place, first] = exact_.try_emplace(members);
+  if (first) {
+    Exact& exact = place->second;
+    exact.sum.assign(elements_, 0);
+    exact.magnitude.assign(elements_, 0);
+    // Float inputs are double inputs rounded, so their bound covers both.
+    for (const double* input : inputs_of<double>(*this, members)) {
+      for (std::size_t i = 0; i < elements_; ++i) {
+        exact.sum[i] += input[i];
+        exact.magnitude[i] += std::abs(input[i]);
+      }
+    }
   }
   return place->second;
 }

@@ -34,6 +34,13 @@ class Trial {
   template <typename T>
   const std::vector<T>& sum(const std::vector<Rank>& members);
 
+  // The sum in double, and the sum of magnitudes, which bounds what rounding may do.
+  struct Exact {
+    std::vector<double> sum;
+    std::vector<double> magnitude;
+  };
+  const Exact& exact(const std::vector<Rank>& members);
+
   std::vector<Rank> everyone() const;
   // The workers at random in disjoint groups; the group of `rank`, in rank order.
   std::vector<Rank> group_of(Rank rank) const;
@@ -55,6 +62,7 @@ class Trial {
   Rank root_;
   std::map<std::uint32_t, std::vector<float>> floats_;
   std::map<std::uint32_t, std::vector<double>> doubles_;
+  std::map<std::vector<Rank>, Exact> exact_;
   std::map<std::vector<Rank>, std::vector<float>> float_sums_;
   std::map<std::vector<Rank>, std::vector<double>> double_sums_;
 };
