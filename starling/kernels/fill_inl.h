@@ -31,37 +31,37 @@ HWY_INLINE std::size_t elements_to_boundary(const T* p, std::size_t bytes) {
   return past == 0 ? 0 : (bytes - past) / sizeof(T);
 }
 
+// Elements begin … end − 1, one at a time. Not inlined, for the sake of build time; takes a copy,
+// so that the caller's expression never leaves registers.
+template <typename T, class Expression>
+HWY_NOINLINE void fill_singly(T* into, std::size_t begin, std::size_t end, Expression expression) {
+  const hn::CappedTag<T, 1> one;
+  for (std::size_t i = begin; i < end; ++i) {
+    hn::StoreU(expression(one, i), one, into + i);
+  }
+}
+
 // Cached stores.
 template <class D, class Expression>
 HWY_INLINE void fill(D d, hn::TFromD<D>* into, std::size_t size, const Expression& expression) {
-  const hn::CappedTag<hn::TFromD<D>, 1> one;
   const std::size_t lanes = hn::Lanes(d);
   std::size_t i = 0;
   for (; i + lanes <= size; i += lanes) {
     hn::StoreU(expression(d, i), d, into + i);
   }
-  for (; i < size; ++i) {
-    hn::StoreU(expression(one, i), one, into + i);
-  }
+  fill_singly(into, i, size, expression);
 }
 
 // Streaming stores. Whoever calls this ends with hwy::FlushStream().
 template <class D, class Expression>
 HWY_INLINE void stream(D d, hn::TFromD<D>* into, std::size_t size, const Expression& expression) {
-  using T = hn::TFromD<D>;
-  const hn::CappedTag<T, 1> one;
   const std::size_t lanes = hn::Lanes(d);
-  const std::size_t head = HWY_MIN(size, elements_to_boundary(into, lanes * sizeof(T)));
-  std::size_t i = 0;
-  for (; i < head; ++i) {
-    hn::StoreU(expression(one, i), one, into + i);
-  }
+  std::size_t i = HWY_MIN(size, elements_to_boundary(into, lanes * sizeof(*into)));
+  fill_singly(into, 0, i, expression);
   for (; i + lanes <= size; i += lanes) {
     hn::Stream(expression(d, i), d, into + i);
   }
-  for (; i < size; ++i) {
-    hn::StoreU(expression(one, i), one, into + i);
-  }
+  fill_singly(into, i, size, expression);
 }
 
 }  // namespace HWY_NAMESPACE

@@ -18,9 +18,7 @@ namespace HWY_NAMESPACE {
 
 template <typename T>
 struct WeightedSources {
-  using Element = T;
   struct Term {
-    using Element = T;
     const T* from;
     T weight;
     template <class D>

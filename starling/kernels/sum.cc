@@ -19,9 +19,7 @@ namespace HWY_NAMESPACE {
 
 template <typename T>
 struct Sources {
-  using Element = T;
   struct Term {
-    using Element = T;
     const T* from;
     template <class D>
     HWY_INLINE hn::Vec<D> operator()(D d, std::size_t i) const {

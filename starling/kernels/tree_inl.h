@@ -51,6 +51,21 @@ template <typename T>
 struct Pending {
   const T* end = nullptr;
   std::size_t count = 0;
+
+  template <class D, class V>
+  HWY_INLINE V merge(D d, std::size_t i, V v) const {
+    for (std::size_t m = 1; m <= count; ++m) {
+      v = hn::Add(hn::LoadU(d, end - m * (kChunkBytes / sizeof(T)) + i), v);
+    }
+    return v;
+  }
+};
+
+struct NothingPending {
+  template <class D, class V>
+  HWY_INLINE V merge(D, std::size_t, V v) const {
+    return v;
+  }
 };
 
 // A group's part of a buffer: its first term, and where in the sources it begins.
@@ -61,11 +76,10 @@ struct Part {
 };
 
 // One group's subtree, merged with pending sums.
-template <std::size_t kCount, class Term, class Finish>
+template <std::size_t kCount, class Term, class Merge, class Finish>
 struct Node {
-  using T = typename Term::Element;
   Term terms[kCount];
-  Pending<T> pending;
+  Merge pending;
   Finish finish;
 
   template <std::size_t kFirst, std::size_t kTerms, class D>
@@ -80,18 +94,14 @@ struct Node {
 
   template <class D>
   HWY_INLINE hn::Vec<D> operator()(D d, std::size_t i) const {
-    auto v = tree<0, kCount>(d, i);
-    for (std::size_t m = 1; m <= pending.count; ++m) {
-      v = hn::Add(hn::LoadU(d, pending.end - m * (kChunkBytes / sizeof(T)) + i), v);
-    }
-    return finish(d, v);
+    return finish(d, pending.merge(d, i, tree<0, kCount>(d, i)));
   }
 };
 
-template <std::size_t kCount, class Terms, class Finish, typename T>
-HWY_INLINE void node(T* into, Part part, const Terms& terms, Pending<T> pending, Finish finish,
+template <std::size_t kCount, class Terms, class Merge, class Finish, typename T>
+HWY_INLINE void node(T* into, Part part, const Terms& terms, Merge pending, Finish finish,
                      Store store) {
-  Node<kCount, typename Terms::Term, Finish> expression{{}, pending, finish};
+  Node<kCount, typename Terms::Term, Merge, Finish> expression{{}, pending, finish};
   for (std::size_t j = 0; j < kCount; ++j) {
     expression.terms[j] = terms.term(part.first + j, part.begin);
   }
@@ -122,8 +132,9 @@ void last_node(T* into, Part part, const Terms& terms, Pending<T> pending, Finis
       return node<6>(into, part, terms, pending, finish, store);
     case 7:
       return node<7>(into, part, terms, pending, finish, store);
-    default:
-      return node<kGroup>(into, part, terms, pending, finish, store);
+    default:  // eight sources and nothing else just fit the registers
+      return pending.count == 0 ? node<kGroup>(into, part, terms, NothingPending{}, finish, store)
+                                : node<kGroup>(into, part, terms, pending, finish, store);
   }
 }
 

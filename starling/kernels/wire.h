@@ -4,8 +4,8 @@
 //   Fp16  sign, 5 bits of exponent, 10 of fraction: IEEE 754 binary16
 //
 // pack rounds to the nearest, ties to even, in one step (a double too): subnormals are kept, what
-// is too large becomes infinite, a NaN stays a NaN and is made quiet, with its sign and the upper
-// part of its payload. unpack is exact. The same bits on every instruction set.
+// is too large becomes infinite. unpack is exact. A NaN stays a NaN, with its sign and the upper
+// part of its payload, and is made quiet on either way. The same bits on every instruction set.
 //
 // Requires: equal sizes, no overlap. Any length, any alignment of elements. Threads: pure.
 #pragma once
