@@ -9,6 +9,7 @@
 // Cost, k a power of two: 2 log2 k hops, 2 (k-1)/k B bytes each way. Otherwise members of a short
 // block carry more.
 #include <array>
+#include <utility>
 #include <vector>
 
 #include "starling/comm/all_reduce.h"
@@ -21,17 +22,15 @@ class Halving {
  public:
   Halving(Operation& op, ConstBuffer in, Buffer out)
       : op_(op), in_(in), out_(out), landing_(op.scratch(in.blob.size)) {
-    while ((std::size_t{1} << levels_) < op.count()) {
-      ++levels_;
-    }
+    plan();
   }
 
   Task<void> run() {
     op_.arithmetic().copy(out_.blob, in_.blob);
-    for (std::size_t level = 0; level < levels_; ++level) {
+    for (std::size_t level = 0; level < trades_.size(); ++level) {
       co_await reduce(level);
     }
-    for (std::size_t level = levels_; level-- > 0;) {
+    for (std::size_t level = trades_.size(); level-- > 0;) {
       co_await spread(level);
     }
   }
@@ -56,30 +55,37 @@ class Halving {
     return {((portion * n) >> level) * size, (((portion + 1) * n) >> level) * size};
   }
 
-  // One portion that this member holds before `level`, and what it trades of it.
+  // One portion that this member holds before a level, and what it trades of it.
   struct Trade {
     std::size_t partner;
     std::size_t portion;
     Segments::Range keep;
     Segments::Range give;
   };
-  std::vector<Trade> trades(std::size_t level) const {
-    std::vector<Trade> result;
-    const std::size_t block = op_.self() >> level;
-    const std::size_t sibling = block ^ 1;
-    if ((sibling << level) >= op_.count()) {
-      return result;
-    }
-    const std::size_t side = block & 1;
-    for (std::size_t p = 0; p < (std::size_t{1} << level); ++p) {
-      if (holder(block, level, p) == op_.self()) {
-        result.push_back({.partner = holder(sibling, level, p),
-                          .portion = p,
-                          .keep = range(2 * p + side, level + 1),
-                          .give = range(2 * p + 1 - side, level + 1)});
+  // All trades, level by level. A portion of which nothing is traded stays whole: both its halves
+  // are held at the next level.
+  void plan() {
+    std::vector<std::size_t> held = {0};
+    for (std::size_t level = 0; (std::size_t{1} << level) < op_.count(); ++level) {
+      const std::size_t block = op_.self() >> level;
+      const std::size_t sibling = block ^ 1;
+      const bool alone = (sibling << level) >= op_.count();
+      const std::size_t side = block & 1;
+      std::vector<std::size_t> kept;
+      trades_.emplace_back();
+      for (std::size_t p : held) {
+        kept.push_back(2 * p + side);
+        if (alone) {
+          kept.push_back(2 * p + 1 - side);
+          continue;
+        }
+        trades_.back().push_back({.partner = holder(sibling, level, p),
+                                  .portion = p,
+                                  .keep = range(2 * p + side, level + 1),
+                                  .give = range(2 * p + 1 - side, level + 1)});
       }
+      held = std::move(kept);
     }
-    return result;
   }
 
   static Slot slot(std::size_t level, std::size_t portion) {
@@ -87,7 +93,7 @@ class Halving {
   }
 
   Task<void> reduce(std::size_t level) {
-    const std::vector<Trade> all = trades(level);
+    const std::vector<Trade>& all = trades_[level];
     std::vector<Request*> incoming;
     for (const Trade& t : all) {
       incoming.push_back(t.keep.empty() ? nullptr
@@ -115,7 +121,7 @@ class Halving {
   // The partner's half comes back into the place it was sent from. By then the sent bytes have
   // arrived, for the result depends on them.
   Task<void> spread(std::size_t level) {
-    const std::vector<Trade> all = trades(level);
+    const std::vector<Trade>& all = trades_[level];
     std::vector<Request*> incoming;
     for (const Trade& t : all) {
       if (!t.give.empty()) {
@@ -138,7 +144,7 @@ class Halving {
   ConstBuffer in_;
   Buffer out_;
   Blob landing_;
-  std::size_t levels_ = 0;
+  std::vector<std::vector<Trade>> trades_;  // by level
 };
 
 }  // namespace

@@ -63,8 +63,8 @@ Operation::Operation(Engine& engine, Call call, Signature signature, Reach reach
       signature_(signature),
       reach_(reach),
       peers_(members_.size()) {
-  const auto own = std::find(members_.begin(), members_.end(), engine.rank());
-  is_member_ = own != members_.end();
+  const auto own = std::lower_bound(members_.begin(), members_.end(), engine.rank());
+  is_member_ = own != members_.end() && *own == engine.rank();
   self_ = is_member_ ? static_cast<std::size_t>(own - members_.begin()) : 0;
   signature_.chunk = static_cast<std::uint32_t>(engine.options().chunk);
   signature_.members = reach == Reach::Group ? hash_of(members_) : 0;
@@ -78,14 +78,15 @@ Operation::~Operation() {
 }
 
 void Operation::validate() const {
-  require(is_member_, "worker {} is not in the group of {}", engine_.rank(), title());
+  const std::string_view kind = name_of(signature_.kind);
+  require(is_member_, "worker {} is not in the group of {} {}", engine_.rank(), kind, id_);
   for (std::size_t i = 0; i < members_.size(); ++i) {
     require(members_[i].index() < engine_.size(),
-            "{} names worker {}, but there are only {} workers (0 … {})", title(), members_[i],
+            "{} {} names worker {}, but there are only {} workers (0 … {})", kind, id_, members_[i],
             engine_.size(), engine_.size() - 1);
     require(i == 0 || members_[i - 1] < members_[i],
-            "{} names worker {} after worker {}: members must be in rank order, each once", title(),
-            members_[i], members_[i == 0 ? 0 : i - 1]);
+            "{} {} names worker {} after worker {}: members must be in rank order, each once", kind,
+            id_, members_[i], members_[i == 0 ? 0 : i - 1]);
   }
 }
 
@@ -124,34 +125,35 @@ void Operation::open(Cancellation* cancellation) {
   greet();
 }
 
-// "I am in": with small messages every message says so; ahead of bulk data it has to be said.
+// "I am in": with small messages every message says so; ahead of bulk data it has to be said. In a
+// group it is enough that everyone compares with the member before it.
 void Operation::greet() {
-  const std::size_t bytes = signature_.elements * size_of(signature_.type);
+  if (count() == 1 || signature_.elements * size_of(signature_.type) <= kSmall) {
+    return;
+  }
+  if (reach_ == Reach::Group) {
+    greetings_expected_ = 1;
+    return greet(after(1));
+  }
+  greetings_expected_ = count() - 1;
   for (std::size_t i = 0; i < count(); ++i) {
-    if (i == self_ || bytes <= kSmall) {
-      peers_[i].greeted = true;
-      continue;
-    }
-    const bool ring = reach_ == Reach::Group;
-    if (ring && i != before(1)) {
-      peers_[i].greeted = true;
-    }
-    if (!ring || i == after(1)) {
-      engine_.window(members_[i]).sent(id_);
-      engine_.post(members_[i],
-                   {.operation = id_, .signature = signature_, .letter = Letter::Hello, .slot = 0},
-                   {});
+    if (i != self_) {
+      greet(i);
     }
   }
+}
+
+void Operation::greet(std::size_t position) {
+  engine_.window(members_[position]).sent(id_);
+  engine_.post(members_[position],
+               {.operation = id_, .signature = signature_, .letter = Letter::Hello, .slot = 0}, {});
 }
 
 Task<Report> Operation::run(Task<void> body) {
   try {
     open(co_await current_cancellation());
     co_await body;
-    for (std::size_t i = 0; i < count(); ++i) {
-      co_await Greeting{*this, i};
-    }
+    co_await Greetings{*this};
     co_await Drain{*this};
     throw_if_failed();
   } catch (...) {
@@ -162,7 +164,7 @@ Task<Report> Operation::run(Task<void> body) {
   if (open_) {
     open_ = false;
     for (std::size_t i = 0; i < count(); ++i) {
-      for (std::size_t unread = peers_[i].unread.size(); unread > 0; --unread) {
+      for (std::size_t unread = peers_[i] ? peers_[i]->unread.size() : 0; unread > 0; --unread) {
         engine_.consumed(members_[i], id_);
       }
     }
@@ -174,8 +176,8 @@ Task<Report> Operation::run(Task<void> body) {
   }
   Report report{.started = started_, .finished = engine_.now(), .waits = {}};
   for (std::size_t i = 0; i < count(); ++i) {
-    if (peers_[i].waited > Duration(0)) {
-      report.waits.push_back({members_[i], peers_[i].waited});
+    if (peers_[i] && peers_[i]->waited > Duration(0)) {
+      report.waits.push_back({members_[i], peers_[i]->waited});
     }
   }
   co_return report;
@@ -184,7 +186,7 @@ Task<Report> Operation::run(Task<void> body) {
 // --- Sending and receiving -------------------------------------------------------------------
 
 Request& Operation::receive(std::size_t from, Slot slot, Blob into, const char* what) {
-  check(from < count() && from != self_, "{} receives from position {} of {}", title(), from,
+  check(from < count() && from != self_, "operation {} receives from position {} of {}", id_, from,
         count());
   const bool small = into.size <= kSmall;
   Request& request =
@@ -199,14 +201,14 @@ Request& Operation::receive(std::size_t from, Slot slot, Blob into, const char* 
     engine_.endpoint_.receive(members_[from], tag(slot), into, request);
     return request;
   }
-  Peer& peer = peers_[from];
-  request.next_ = std::exchange(peer.expected, &request);
-  const auto mail = std::find_if(peer.unread.begin(), peer.unread.end(), [&](const auto& m) {
+  Peer& source = peer(from);
+  request.next_ = std::exchange(source.expected, &request);
+  const auto mail = std::find_if(source.unread.begin(), source.unread.end(), [&](const auto& m) {
     return m.header.slot == slot;
   });
-  if (mail != peer.unread.end()) {
+  if (mail != source.unread.end()) {
     const Engine::Mail taken = std::move(*mail);
-    peer.unread.erase(mail);
+    source.unread.erase(mail);
     deliver(taken.from, taken.header, taken.payload);
   }
   return request;
@@ -216,7 +218,7 @@ bool Operation::try_send(const Sending& sending) {
   if (failure_) {
     return true;
   }
-  check(sending.to < count() && sending.to != self_, "{} sends to position {} of {}", title(),
+  check(sending.to < count() && sending.to != self_, "operation {} sends to position {} of {}", id_,
         sending.to, count());
   const Rank to = members_[sending.to];
   if (sending.data.size <= kSmall) {
@@ -233,12 +235,12 @@ bool Operation::try_send(const Sending& sending) {
                  sending.data);
     return true;
   }
-  Peer& peer = peers_[sending.to];
-  if (peer.sends >= engine_.options().window) {
+  Peer& target = peer(sending.to);
+  if (target.sends >= engine_.options().window) {
     return false;
   }
   Request& request = new_request(Request::State::Send, sending.to, sending.slot);
-  ++peer.sends;
+  ++target.sends;
   ++under_way_;
   engine_.endpoint_.send(to, tag(sending.slot), sending.data, request);
   return true;
@@ -247,7 +249,7 @@ bool Operation::try_send(const Sending& sending) {
 void Operation::Sending::await_suspend(std::coroutine_handle<> body) const {
   const void* on = data.size <= kSmall
                        ? static_cast<const void*>(&operation.engine_.window(operation.member(to)))
-                       : &operation.peers_[to];
+                       : &operation.peer(to);
   operation.wait(body, on, to, "room in its window", this);
 }
 
@@ -261,14 +263,14 @@ void Operation::deliver(Rank from, const Header& header, std::span<const std::by
     return mismatch(from, header.signature);
   }
   const std::size_t position = static_cast<std::size_t>(place - members_.begin());
-  Peer& peer = peers_[position];
+  Peer& sender = peer(position);
   progress();
   if (header.letter == Letter::Hello) {
     engine_.consumed(from, id_);
-    peer.greeted = true;
-    return wake(&peer.greeted);
+    ++greetings_;
+    return greetings_ == greetings_expected_ ? wake(&greetings_) : void();
   }
-  for (Request** link = &peer.expected; *link != nullptr; link = &(*link)->next_) {
+  for (Request** link = &sender.expected; *link != nullptr; link = &(*link)->next_) {
     Request& request = **link;
     if (request.slot_ != header.slot) {
       continue;
@@ -280,20 +282,20 @@ void Operation::deliver(Rank from, const Header& header, std::span<const std::by
     }
     return received(request, Finish::Done, payload.size());
   }
-  peer.unread.push_back({from, header, {payload.begin(), payload.end()}});
+  sender.unread.push_back({from, header, {payload.begin(), payload.end()}});
 }
 
 void Operation::sent(Request& request, Finish how) {
   --under_way_;
-  Peer& peer = peers_[request.position_];
-  --peer.sends;
+  Peer& target = peer(request.position_);
+  --target.sends;
   progress();
   const std::size_t position = request.position_;
   free_request(request);
   if (how == Finish::Lost) {
     peer_lost(members_[position]);
   }
-  wake(&peer);
+  wake(&target);
   wake(&under_way_);
 }
 
@@ -335,7 +337,7 @@ void Operation::wake(const void* on) {
     return;
   }
   if (waiting_.position) {
-    peers_[*waiting_.position].waited += engine_.now() - waiting_.since;
+    peer(*waiting_.position).waited += engine_.now() - waiting_.since;
   }
   engine_.make_ready(std::exchange(waiting_.body, nullptr));
 }
@@ -344,15 +346,17 @@ void Operation::Drain::await_suspend(std::coroutine_handle<> body) const {
   operation.wait(body, &operation.under_way_, std::nullopt, "its messages to be taken");
 }
 
-bool Operation::Greeting::await_ready() const {
-  return operation.peers_[from].greeted || operation.failure_ != nullptr;
+bool Operation::Greetings::await_ready() const {
+  return operation.greetings_ >= operation.greetings_expected_ || operation.failure_ != nullptr;
 }
 
-void Operation::Greeting::await_suspend(std::coroutine_handle<> body) const {
-  operation.wait(body, &operation.peers_[from].greeted, from, "its greeting");
+void Operation::Greetings::await_suspend(std::coroutine_handle<> body) const {
+  // In a group it is known whose is missing.
+  const std::optional<std::size_t> from = operation.reach_ == Reach::Group
+                                              ? std::optional(operation.before(1))
+                                              : std::nullopt;
+  operation.wait(body, &operation.greetings_, from, "the greeting");
 }
-
-void Operation::Greeting::await_resume() const { operation.throw_if_failed(); }
 
 // --- Failing ---------------------------------------------------------------------------------
 
@@ -432,12 +436,12 @@ Blob Operation::scratch(std::size_t bytes) {
 
 std::size_t Operation::position_of(Rank rank) const {
   const auto place = std::lower_bound(members_.begin(), members_.end(), rank);
-  check(place != members_.end() && *place == rank, "worker {} is not in {}", rank, title());
+  check(place != members_.end() && *place == rank, "worker {} is not in operation {}", rank, id_);
   return static_cast<std::size_t>(place - members_.begin());
 }
 
 Request& Operation::new_request(Request::State state, std::size_t position, Slot slot) {
-  check(slot < (1u << 28), "slot {} of {} does not fit the tag", slot, title());
+  check(slot < (1u << 28), "slot {} of operation {} does not fit the tag", slot, id_);
   if (free_ == nullptr) {
     free_ = &requests_.emplace_back(*this);
   }

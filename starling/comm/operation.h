@@ -17,6 +17,7 @@
 #include <cstdint>
 #include <deque>
 #include <exception>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -116,8 +117,7 @@ class Operation final : private Cancellation::Subscriber {
 
   struct Peer {
     std::uint32_t sends = 0;  // bulk sends under way
-    bool greeted = false;     // its Hello has come
-    bool started = false;     // it answered a Query
+    bool started = false;     // what it answered to a Query
     bool answered = false;
     Duration waited{0};
     Request* expected = nullptr;         // mail that the body awaits
@@ -137,17 +137,25 @@ class Operation final : private Cancellation::Subscriber {
     void await_suspend(std::coroutine_handle<> body) const;
     void await_resume() const {}
   };
-  struct Greeting {
+  struct Greetings {
     Operation& operation;
-    std::size_t from;
     bool await_ready() const;
     void await_suspend(std::coroutine_handle<> body) const;
-    void await_resume() const;
+    void await_resume() const { operation.throw_if_failed(); }
   };
 
   void validate() const;
   void open(Cancellation* cancellation);
   void greet();
+  void greet(std::size_t position);
+  // What is kept of a member; made when first needed, for groups may be large and partners few.
+  Peer& peer(std::size_t position) {
+    auto& known = peers_[position];
+    if (known == nullptr) {
+      known = std::make_unique<Peer>();
+    }
+    return *known;
+  }
   bool try_send(const Sending& sending);
   void deliver(Rank from, const Header& header, std::span<const std::byte> payload);
   void mismatch(Rank from, const Signature& theirs);
@@ -184,7 +192,9 @@ class Operation final : private Cancellation::Subscriber {
   bool open_ = false;
   bool heard_ = false;  // the others know of the failure, or must not be told
   std::exception_ptr failure_;
-  std::vector<Peer> peers_;
+  std::vector<std::unique_ptr<Peer>> peers_;
+  std::size_t greetings_ = 0;           // Hellos that have come
+  std::size_t greetings_expected_ = 0;  // and that must, before this can end
   std::deque<Request> requests_;
   Request* free_ = nullptr;
   std::vector<Scratch> scratch_;

@@ -37,8 +37,8 @@ Time Operation::check_stall(Time now) {
   }
   asked_ = now;
   for (std::size_t i = 0; i < count(); ++i) {
-    peers_[i].answered = peers_[i].started = false;
     if (i != self_) {
+      peer(i).answered = peer(i).started = false;
       engine_.post(members_[i],
                    {.operation = id_, .signature = {}, .letter = Letter::Query, .slot = 0}, {});
     }
@@ -47,18 +47,18 @@ Time Operation::check_stall(Time now) {
 }
 
 void Operation::answered(Rank from, bool started) {
-  Peer& peer = peers_[position_of(from)];
-  peer.answered = true;
-  peer.started = started;
+  Peer& member = peer(position_of(from));
+  member.answered = true;
+  member.started = started;
 }
 
 std::string Operation::stall_text() const {
   std::vector<Rank> silent;
   std::vector<Rank> absent;
   for (std::size_t i = 0; i < count(); ++i) {
-    if (i != self_ && !peers_[i].answered) {
+    if (i != self_ && !peers_[i]->answered) {
       silent.push_back(members_[i]);
-    } else if (i != self_ && !peers_[i].started) {
+    } else if (i != self_ && !peers_[i]->started) {
       absent.push_back(members_[i]);
     }
   }

@@ -1,0 +1,153 @@
+// How fast virtual time runs: messages per second of one core, for raw endpoints and for the
+// collectives' own coroutines, weightless. Prints a table; --json for machines.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <nlohmann/json.hpp>
+#include <string_view>
+#include <vector>
+
+#include "starling/comm/all_reduce.h"
+#include "starling/comm/barrier.h"
+#include "starling/sim/cluster.h"
+
+namespace starling {
+namespace {
+
+struct Result {
+  std::string name;
+  std::uint64_t messages = 0;
+  double seconds = 0;
+  double virtual_seconds = 0;
+};
+
+double elapsed(WallTime since) { return seconds(std::chrono::steady_clock::now() - since); }
+
+std::vector<Rank> everyone(std::size_t workers) {
+  std::vector<Rank> all;
+  for (std::uint32_t r = 0; r < workers; ++r) {
+    all.push_back(Rank{r});
+  }
+  return all;
+}
+
+// Every worker keeps one weightless message under way to its neighbour: no engine, no coroutine.
+class Shuttle final : public comm::Completion {
+ public:
+  Shuttle(comm::Endpoint& endpoint, std::uint64_t& left) : endpoint_(endpoint), left_(left) {}
+  void start() {
+    const Rank next{static_cast<std::uint32_t>((endpoint_.rank().index() + 1) % endpoint_.size())};
+    const Rank previous{static_cast<std::uint32_t>(
+        (endpoint_.rank().index() + endpoint_.size() - 1) % endpoint_.size())};
+    under_way_ = 2;
+    endpoint_.receive(previous, turn_, {nullptr, 100'000}, *this);
+    endpoint_.send(next, turn_, {nullptr, 100'000}, sent_);
+    ++turn_;
+  }
+  void finish(comm::Finish, std::size_t) override { half(); }
+
+ private:
+  struct Sent final : comm::Completion {
+    explicit Sent(Shuttle& s) : shuttle(s) {}
+    Shuttle& shuttle;
+    void finish(comm::Finish, std::size_t) override { shuttle.half(); }
+  };
+  void half() {
+    if (--under_way_ == 0 && left_ > 0) {
+      --left_;
+      start();
+    }
+  }
+  comm::Endpoint& endpoint_;
+  std::uint64_t& left_;
+  Sent sent_{*this};
+  int under_way_ = 0;
+  comm::Tag turn_ = 0;
+};
+
+Result raw(std::size_t workers, std::uint64_t messages) {
+  sim::NetworkOptions options;
+  options.ports.workers = workers;
+  sim::Network network(options);
+  std::uint64_t left = messages;
+  std::vector<std::unique_ptr<Shuttle>> shuttles;
+  for (Rank r : everyone(workers)) {
+    shuttles.push_back(std::make_unique<Shuttle>(network.endpoint(r), left));
+  }
+  const WallTime begin = std::chrono::steady_clock::now();
+  for (auto& shuttle : shuttles) {
+    shuttle->start();
+  }
+  while (network.step()) {
+  }
+  return {fmt::format("endpoints, {} workers", workers), network.messages(), elapsed(begin),
+          seconds(network.now().time_since_epoch())};
+}
+
+using Program = Task<void> (*)(comm::Engine&, std::vector<Rank>, std::size_t);
+
+Result collective(std::string name, std::size_t workers, std::size_t bytes, Program program) {
+  sim::ClusterOptions options;
+  options.network.ports.workers = workers;
+  options.payload = sim::Payload::Weightless;
+  sim::Cluster cluster(options);
+  const WallTime begin = std::chrono::steady_clock::now();
+  sim::rethrow_first(cluster.run(
+      [&](comm::Engine& engine) { return program(engine, everyone(workers), bytes); }));
+  return {std::move(name), cluster.network().messages(), elapsed(begin),
+          seconds(cluster.network().now().time_since_epoch())};
+}
+
+template <comm::AllReduce kAlgorithm>
+Task<void> reduce(comm::Engine& engine, std::vector<Rank> members, std::size_t bytes) {
+  const comm::ConstBuffer in{comm::Type::Float32, {nullptr, bytes}};
+  const comm::Buffer out{comm::Type::Float32, {nullptr, bytes}};
+  co_await comm::all_reduce(engine, {.id = 1, .members = members}, in, out, kAlgorithm);
+}
+
+Task<void> barriers(comm::Engine& engine, std::vector<Rank> members, std::size_t count) {
+  for (std::uint64_t id = 1; id <= count; ++id) {
+    co_await comm::barrier(engine, {.id = id, .members = members});
+  }
+}
+
+std::vector<Result> run() {
+  std::vector<Result> results;
+  results.push_back(raw(2, 3'000'000));
+  results.push_back(raw(1024, 3'000'000));
+  results.push_back(collective("ring all-reduce, 1024 workers, 100 MB", 1024, 100'000'000,
+                               reduce<comm::AllReduce::Ring>));
+  results.push_back(collective("direct all-reduce, 1024 workers, 100 MB", 1024, 100'000'000,
+                               reduce<comm::AllReduce::Direct>));
+  results.push_back(collective("halving all-reduce, 4096 workers, 100 MB", 4096, 100'000'000,
+                               reduce<comm::AllReduce::Halving>));
+  results.push_back(collective("100 barriers, 1024 workers", 1024, 100, barriers));
+  return results;
+}
+
+}  // namespace
+}  // namespace starling
+
+int main(int argc, char** argv) {
+  const bool json = argc > 1 && std::string_view(argv[1]) == "--json";
+  const auto results = starling::run();
+  if (json) {
+    auto rows = nlohmann::json::array();
+    for (const auto& r : results) {
+      rows.push_back({{"case", r.name},
+                      {"messages", r.messages},
+                      {"seconds", r.seconds},
+                      {"messages_per_second", static_cast<double>(r.messages) / r.seconds},
+                      {"virtual_seconds", r.virtual_seconds}});
+    }
+    fmt::print("{}\n", rows.dump(2));
+    return 0;
+  }
+  fmt::print("{:<42} {:>10} {:>9} {:>12} {:>14}\n", "case", "messages", "seconds", "million/s",
+             "virtual time");
+  for (const auto& r : results) {
+    fmt::print("{:<42} {:>10} {:>9.3f} {:>12.2f} {:>12.3f} s\n", r.name, r.messages, r.seconds,
+               static_cast<double>(r.messages) / r.seconds / 1e6, r.virtual_seconds);
+  }
+}
