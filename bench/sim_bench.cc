@@ -66,7 +66,7 @@ class Shuttle final : public comm::Completion {
   comm::Tag turn_ = 0;
 };
 
-Result raw(std::size_t workers, std::uint64_t messages) {
+Result raw(std::string name, std::size_t workers, std::uint64_t messages) {
   sim::NetworkOptions options;
   options.ports.workers = workers;
   sim::Network network(options);
@@ -81,7 +81,7 @@ Result raw(std::size_t workers, std::uint64_t messages) {
   }
   while (network.step()) {
   }
-  return {fmt::format("endpoints, {} workers", workers), network.messages(), elapsed(begin),
+  return {std::move(name), network.messages(), elapsed(begin),
           seconds(network.now().time_since_epoch())};
 }
 
@@ -112,42 +112,63 @@ Task<void> barriers(comm::Engine& engine, std::vector<Rank> members, std::size_t
   }
 }
 
-std::vector<Result> run() {
-  std::vector<Result> results;
-  results.push_back(raw(2, 3'000'000));
-  results.push_back(raw(1024, 3'000'000));
-  results.push_back(collective("ring all-reduce, 1024 workers, 100 MB", 1024, 100'000'000,
-                               reduce<comm::AllReduce::Ring>));
-  results.push_back(collective("direct all-reduce, 1024 workers, 100 MB", 1024, 100'000'000,
-                               reduce<comm::AllReduce::Direct>));
-  results.push_back(collective("halving all-reduce, 4096 workers, 100 MB", 4096, 100'000'000,
-                               reduce<comm::AllReduce::Halving>));
-  results.push_back(collective("100 barriers, 1024 workers", 1024, 100, barriers));
-  return results;
-}
+struct Case {
+  std::string_view name;
+  Result (*run)(std::string name);
+};
+
+constexpr Case kCases[] = {
+    {"endpoints, 2 workers", [](std::string n) { return raw(std::move(n), 2, 3'000'000); }},
+    {"endpoints, 1024 workers", [](std::string n) { return raw(std::move(n), 1024, 3'000'000); }},
+    {"ring all-reduce, 1024 workers, 100 MB",
+     [](std::string n) {
+       return collective(std::move(n), 1024, 100'000'000, reduce<comm::AllReduce::Ring>);
+     }},
+    {"direct all-reduce, 1024 workers, 100 MB",
+     [](std::string n) {
+       return collective(std::move(n), 1024, 100'000'000, reduce<comm::AllReduce::Direct>);
+     }},
+    {"halving all-reduce, 4096 workers, 100 MB",
+     [](std::string n) {
+       return collective(std::move(n), 4096, 100'000'000, reduce<comm::AllReduce::Halving>);
+     }},
+    {"100 barriers, 1024 workers",
+     [](std::string n) { return collective(std::move(n), 1024, 100, barriers); }},
+};
 
 }  // namespace
 }  // namespace starling
 
+// sim_bench [--json] [WORD]: only the cases whose name contains WORD.
 int main(int argc, char** argv) {
-  const bool json = argc > 1 && std::string_view(argv[1]) == "--json";
-  const auto results = starling::run();
-  if (json) {
-    auto rows = nlohmann::json::array();
-    for (const auto& r : results) {
+  bool json = false;
+  std::string_view word;
+  for (int i = 1; i < argc; ++i) {
+    (std::string_view(argv[i]) == "--json") ? void(json = true) : void(word = argv[i]);
+  }
+  auto rows = nlohmann::json::array();
+  if (!json) {
+    fmt::print("{:<42} {:>10} {:>9} {:>12} {:>14}\n", "case", "messages", "seconds", "million/s",
+               "virtual time");
+  }
+  for (const auto& c : starling::kCases) {
+    if (c.name.find(word) == std::string_view::npos) {
+      continue;
+    }
+    const auto r = c.run(std::string(c.name));
+    const double rate = static_cast<double>(r.messages) / r.seconds;
+    if (json) {
       rows.push_back({{"case", r.name},
                       {"messages", r.messages},
                       {"seconds", r.seconds},
-                      {"messages_per_second", static_cast<double>(r.messages) / r.seconds},
+                      {"messages_per_second", rate},
                       {"virtual_seconds", r.virtual_seconds}});
+    } else {
+      fmt::print("{:<42} {:>10} {:>9.3f} {:>12.2f} {:>12.3f} s\n", r.name, r.messages, r.seconds,
+                 rate / 1e6, r.virtual_seconds);
     }
-    fmt::print("{}\n", rows.dump(2));
-    return 0;
   }
-  fmt::print("{:<42} {:>10} {:>9} {:>12} {:>14}\n", "case", "messages", "seconds", "million/s",
-             "virtual time");
-  for (const auto& r : results) {
-    fmt::print("{:<42} {:>10} {:>9.3f} {:>12.2f} {:>12.3f} s\n", r.name, r.messages, r.seconds,
-               static_cast<double>(r.messages) / r.seconds / 1e6, r.virtual_seconds);
+  if (json) {
+    fmt::print("{}\n", rows.dump(2));
   }
 }

@@ -247,6 +247,21 @@ void Engine::post_abort(Rank to, std::uint64_t id, const Signature& signature, c
        {reinterpret_cast<const std::byte*>(payload.data()), payload.size()});
 }
 
+const Engine::KnownGroup& Engine::know(std::span<const Rank> members) {
+  if (std::equal(members.begin(), members.end(), group_.members.begin(), group_.members.end())) {
+    return group_;
+  }
+  group_.members.assign(members.begin(), members.end());
+  group_.hash = 0xCBF29CE484222325u;  // FNV-1a over the ranks
+  for (Rank r : members) {
+    group_.hash = (group_.hash ^ r.value) * 0x100000001B3u;
+  }
+  const bool rising = std::adjacent_find(members.begin(), members.end(),
+                                         [](Rank a, Rank b) { return !(a < b); }) == members.end();
+  group_.valid = rising && (members.empty() || members.back().index() < size());
+  return group_;
+}
+
 void Engine::begin(Operation& operation) {
   operations_.emplace(operation.id_, &operation);
   stall_timer_->arm();

@@ -16,7 +16,7 @@
 #include <span>
 #include <string>
 #include <unordered_map>
-#include <unordered_set>
+#include <set>
 #include <vector>
 
 #include "starling/base/cancellation.h"
@@ -121,6 +121,14 @@ class Engine final : private Endpoint::Listener {
   void on_abort(Rank from, const Header& header, std::span<const std::byte> payload);
   void on_ack(Rank from, std::span<const std::byte> payload);
 
+  // The group that operations used last: with many members, reading it once is worth it.
+  struct KnownGroup {
+    std::vector<Rank> members;
+    std::uint64_t hash = 0;
+    bool valid = false;  // in rank order, each once, all existing
+  };
+  const KnownGroup& know(std::span<const Rank> members);
+
   // For Operation.
   void post(Rank to, const Header& header, ConstBlob payload);
   void post_abort(Rank to, std::uint64_t id, const Signature& signature, const Error& error);
@@ -142,8 +150,9 @@ class Engine final : private Endpoint::Listener {
   std::map<std::uint64_t, std::vector<Mail>> early_;
   std::map<std::uint64_t, std::exception_ptr> refused_;  // announced as failed before they began
   std::unordered_map<Rank, Window> windows_;
-  std::unordered_set<Rank> lost_;
+  std::set<Rank> lost_;
   std::array<Ended, 128> ended_;  // by a hash of the id; a newer one replaces an older one
+  KnownGroup group_;
   std::unique_ptr<StallTimer> stall_timer_;
 };
 

@@ -9,15 +9,6 @@
 namespace starling::comm {
 namespace {
 
-// FNV-1a over the ranks.
-std::uint64_t hash_of(std::span<const Rank> members) {
-  std::uint64_t hash = 0xCBF29CE484222325u;
-  for (Rank r : members) {
-    hash = (hash ^ r.value) * 0x100000001B3u;
-  }
-  return hash;
-}
-
 const Error* as_error(const std::exception_ptr& failure, std::optional<Error>& storage) {
   try {
     std::rethrow_exception(failure);
@@ -67,7 +58,7 @@ Operation::Operation(Engine& engine, Call call, Signature signature, Reach reach
   is_member_ = own != members_.end() && *own == engine.rank();
   self_ = is_member_ ? static_cast<std::size_t>(own - members_.begin()) : 0;
   signature_.chunk = static_cast<std::uint32_t>(engine.options().chunk);
-  signature_.members = reach == Reach::Group ? hash_of(members_) : 0;
+  signature_.members = reach == Reach::Group ? engine.know(members_).hash : 0;
 }
 
 Operation::~Operation() {
@@ -80,6 +71,9 @@ Operation::~Operation() {
 void Operation::validate() const {
   const std::string_view kind = name_of(signature_.kind);
   require(is_member_, "worker {} is not in the group of {} {}", engine_.rank(), kind, id_);
+  if (engine_.know(members_).valid) {
+    return;
+  }
   for (std::size_t i = 0; i < members_.size(); ++i) {
     require(members_[i].index() < engine_.size(),
             "{} {} names worker {}, but there are only {} workers (0 … {})", kind, id_, members_[i],
@@ -110,10 +104,8 @@ void Operation::open(Cancellation* cancellation) {
   started_ = last_progress_ = engine_.now();
   open_ = true;
   engine_.begin(*this);
-  for (Rank r : members_) {
-    if (engine_.lost(r)) {
-      peer_lost(r);
-    }
+  for (Rank r : engine_.lost_) {
+    peer_lost(r);
   }
   if (cancellation != nullptr) {
     cancellation->subscribe(*this);
