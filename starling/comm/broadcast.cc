@@ -25,80 +25,84 @@ Task<void> tree(Operation& op, std::size_t root, Blob out) {
   }
 }
 
-// Segment j goes from the root to member j and from there to all others. The root has a segment
-// too, which it sends to everyone itself.
+// Every member but the root owns a segment: the root sends it there, and the member passes it on to
+// the others. Members are renumbered from the root, which is 0; member v owns segment v - 1.
 class Scatter {
  public:
   Scatter(Operation& op, std::size_t root, Blob out)
-      : op_(op), root_(root), out_(out), cut_(out.size, op.count(), op.engine().options().chunk) {}
+      : op_(op),
+        root_(root),
+        self_((op.self() + op.count() - root) % op.count()),
+        out_(out),
+        cut_(out.size, op.count() - 1, op.engine().options().chunk),
+        pieces_(cut_.chunks()) {}
 
-  Task<void> run() { return op_.self() == root_ ? give() : take(); }
+  Task<void> run() { return self_ == 0 ? give() : take(); }
 
  private:
-  ConstBlob piece(std::size_t segment, std::size_t q) const { return blob(segment, q); }
-  Blob blob(std::size_t segment, std::size_t q) const {
-    const Segments::Range r = cut_.chunk(segment, q);
+  static constexpr Slot kPassed = 1 << 24;
+
+  std::size_t position(std::size_t v) const { return (v + root_) % op_.count(); }
+  Blob piece(std::size_t owner, std::size_t q) const {
+    const Segments::Range r = cut_.chunk(owner - 1, q);
     return out_.slice(r.begin, r.end);
   }
 
   Task<void> give() {
     for (std::size_t q = 0; q < cut_.chunks(); ++q) {
-      for (std::size_t d = 1; d < op_.count(); ++d) {
-        const std::size_t peer = op_.after(d);
-        if (!cut_.chunk(peer, q).empty()) {
-          co_await op_.send(peer, static_cast<Slot>(q), piece(peer, q));
-        }
-      }
-      for (std::size_t d = 1; d < op_.count(); ++d) {
-        if (!cut_.chunk(root_, q).empty()) {
-          co_await op_.send(op_.after(d), kPassed + static_cast<Slot>(q), piece(root_, q));
+      for (std::size_t v = 1; v < op_.count(); ++v) {
+        if (const Blob data = piece(v, q); data.size > 0) {
+          co_await op_.send(position(v), static_cast<Slot>(q), data);
         }
       }
     }
   }
 
   void post(std::size_t q) {
-    for (std::size_t j = 0; j < op_.count(); ++j) {
-      if (!cut_.chunk(j, q).empty()) {
-        const bool own = j == op_.self();
-        awaited_[q].push_back(&op_.receive(own ? root_ : j, (own ? 0 : kPassed) + static_cast<Slot>(q),
-                                           blob(j, q), "a piece of the broadcast"));
-        if (own) {
-          std::swap(awaited_[q].front(), awaited_[q].back());
-        }
+    pieces_[q].assign(op_.count(), nullptr);
+    for (std::size_t v = 1; v < op_.count(); ++v) {
+      if (const Blob into = piece(v, q); into.size > 0) {
+        const bool own = v == self_;
+        pieces_[q][v] = &op_.receive(position(own ? 0 : v),
+                                     (own ? 0 : kPassed) + static_cast<Slot>(q), into,
+                                     "a piece of the broadcast");
       }
     }
   }
 
   Task<void> take() {
-    awaited_.resize(cut_.chunks());
     post(0);
     for (std::size_t q = 0; q < cut_.chunks(); ++q) {
       if (q + 1 < cut_.chunks()) {
         post(q + 1);
       }
-      const bool own = !cut_.chunk(op_.self(), q).empty();
-      if (own) {
-        co_await *awaited_[q].front();
-        for (std::size_t d = 1; d < op_.count(); ++d) {
-          if (const std::size_t peer = op_.after(d); peer != root_) {
-            co_await op_.send(peer, kPassed + static_cast<Slot>(q), piece(op_.self(), q));
-          }
-        }
+      if (pieces_[q][self_] != nullptr) {
+        co_await *pieces_[q][self_];
+        co_await pass_on(q);
       }
-      for (std::size_t i = own ? 1 : 0; i < awaited_[q].size(); ++i) {
-        co_await *awaited_[q][i];
+      for (std::size_t v = 1; v < op_.count(); ++v) {
+        if (v != self_ && pieces_[q][v] != nullptr) {
+          co_await *pieces_[q][v];
+        }
       }
       co_await op_.engine().yield();
     }
   }
 
-  static constexpr Slot kPassed = 1 << 24;
+  Task<void> pass_on(std::size_t q) {
+    for (std::size_t d = 1; d < op_.count(); ++d) {
+      if (const std::size_t v = (self_ + d) % op_.count(); v != 0) {
+        co_await op_.send(position(v), kPassed + static_cast<Slot>(q), piece(self_, q));
+      }
+    }
+  }
+
   Operation& op_;
   std::size_t root_;
+  std::size_t self_;
   Blob out_;
   Segments cut_;
-  std::vector<std::vector<Request*>> awaited_;  // by chunk, the own segment's first
+  std::vector<std::vector<Request*>> pieces_;  // by chunk, by owner
 };
 
 Task<void> body(Operation& op, Rank root, ConstBuffer in, Buffer out) {
@@ -107,7 +111,7 @@ Task<void> body(Operation& op, Rank root, ConstBuffer in, Buffer out) {
   if (op.self() == source) {
     op.arithmetic().copy(out.blob, in.blob);
   }
-  if (out.blob.size <= kSmall || op.count() == 2) {
+  if (out.blob.size <= kSmall || op.count() <= 2) {
     co_await tree(op, source, out.blob);
   } else {
     Scatter scatter(op, source, out.blob);

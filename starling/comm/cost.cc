@@ -2,6 +2,7 @@
 
 #include "starling/base/error.h"
 #include "starling/comm/letter.h"
+#include "starling/comm/segments.h"
 
 namespace starling::comm {
 namespace {
@@ -18,6 +19,19 @@ double hop(double bytes, Link link) {
   // A small message carries its header along.
   const double size = bytes <= static_cast<double>(kSmall) ? bytes + sizeof(Header) : bytes;
   return link.latency + size / link.bandwidth;
+}
+
+// A short last block serves the whole sibling block: each of its members sends several times.
+Cost doubling_cost(std::size_t k, double bytes, Link link) {
+  Cost cost;
+  for (std::size_t width = 1; width < k; width *= 2) {
+    const std::size_t rest = k % (2 * width);
+    const std::size_t right = rest > width ? rest - width : width;
+    const double sends = static_cast<double>((width + right - 1) / right);
+    cost.seconds += link.latency + sends * (hop(bytes, link) - link.latency);
+    cost.bytes += sends * bytes;
+  }
+  return cost;
 }
 
 // Members of a block that is short because k is not a power of two carry more; see
@@ -55,19 +69,20 @@ Cost barrier_cost(std::size_t members, Link link) {
   return {.seconds = static_cast<double>(hops(members)) * hop(0, link), .bytes = 0};
 }
 
-Cost broadcast_cost(std::size_t members, double bytes, Link link) {
+Cost broadcast_cost(std::size_t members, double bytes, std::size_t chunk, Link link) {
   if (members == 1) {
     return {};
   }
-  const double k = static_cast<double>(members);
   if (bytes <= static_cast<double>(kSmall) || members == 2) {
     const double levels = static_cast<double>(hops(members));
     return {.seconds = levels * hop(bytes, link), .bytes = levels * bytes};
   }
-  // The root's card sends each segment once, and its own to all: (k-1)/k B twice. The others are
-  // busy at the same time.
-  return {.seconds = 2 * link.latency + 2 * (k - 1) / k * bytes / link.bandwidth,
-          .bytes = 2 * (k - 1) / k * bytes};
+  // The root sends everything once; the owner of its last piece then still has to pass that on to
+  // k - 2 others.
+  const Segments cut(static_cast<std::size_t>(bytes), members - 1, chunk);
+  const double last = static_cast<double>(cut.chunk(0, cut.chunks() - 1).size());
+  const double others = static_cast<double>(members - 2);
+  return {.seconds = 2 * link.latency + (bytes + others * last) / link.bandwidth, .bytes = bytes};
 }
 
 Cost all_reduce_cost(AllReduce algorithm, std::size_t members, double bytes, Link link) {
@@ -79,10 +94,8 @@ Cost all_reduce_cost(AllReduce algorithm, std::size_t members, double bytes, Lin
     case AllReduce::Auto:
       return all_reduce_cost(choose(members, static_cast<std::size_t>(bytes)), members, bytes,
                              link);
-    case AllReduce::Doubling: {
-      const double levels = static_cast<double>(hops(members));
-      return {.seconds = levels * hop(bytes, link), .bytes = levels * bytes};
-    }
+    case AllReduce::Doubling:
+      return doubling_cost(members, bytes, link);
     case AllReduce::Direct:
       return {.seconds = 2 * (link.latency + (k - 1) * (hop(bytes / k, link) - link.latency)),
               .bytes = 2 * (k - 1) / k * bytes};

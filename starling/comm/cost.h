@@ -20,7 +20,8 @@ struct Cost {
 };
 
 Cost barrier_cost(std::size_t members, Link link);
-Cost broadcast_cost(std::size_t members, double bytes, Link link);
+// `chunk` as in EngineOptions.
+Cost broadcast_cost(std::size_t members, double bytes, std::size_t chunk, Link link);
 // Auto is resolved as all_reduce does.
 Cost all_reduce_cost(AllReduce algorithm, std::size_t members, double bytes, Link link);
 // The most neighbours that any worker sends to or receives from.

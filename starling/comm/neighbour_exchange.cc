@@ -1,6 +1,5 @@
 #include "starling/comm/neighbour_exchange.h"
 
-#include <utility>
 #include <vector>
 
 #include "starling/comm/neighbourhood.h"
@@ -8,14 +7,18 @@
 namespace starling::comm {
 namespace {
 
-Task<void> body(Operation& op, const topology::Neighbours& row, ConstBuffer in, Buffer out) {
-  require_buffers("neighbour exchange", in, out);
-  require_row("neighbour exchange", op.engine().rank(), row);
+Task<std::vector<double>> weights_of(const topology::Neighbours& row) {
   std::vector<double> weights;
   for (const topology::Edge& edge : row.in) {
     weights.push_back(edge.weight);
   }
-  co_await flow(op, row, std::move(weights), in, out);
+  co_return weights;
+}
+
+Task<void> body(Operation& op, const topology::Neighbours& row, ConstBuffer in, Buffer out) {
+  require_buffers("neighbour exchange", in, out);
+  require_row("neighbour exchange", op.engine().rank(), row);
+  co_await flow(op, row, weights_of(row), in, out);
 }
 
 }  // namespace

@@ -42,53 +42,91 @@ void require_row(const char* who, Rank self, const topology::Neighbours& row) {
           row.self_weight);
 }
 
-Task<void> flow(Operation& op, const topology::Neighbours& row, std::vector<double> in_weights,
-                ConstBuffer in, Buffer out) {
-  const Segments cut(in.blob.size, 1, op.engine().options().chunk);
-  // Sources in rank order: this worker stands between its in-neighbours.
-  const auto above = std::find_if(row.in.begin(), row.in.end(), [&](const topology::Edge& e) {
-    return e.peer > op.member(op.self());
-  });
-  const std::size_t own = static_cast<std::size_t>(above - row.in.begin());
-  std::vector<double> weights = std::move(in_weights);
-  weights.insert(weights.begin() + static_cast<std::ptrdiff_t>(own), row.self_weight);
-  const std::size_t piece = std::min(cut.chunk_bytes(), in.blob.size);
-  const Blob landing = op.scratch(2 * row.in.size() * piece);
-  std::vector<Request*> incoming(2 * row.in.size());
-  const auto place = [&](std::size_t q, std::size_t i) {
-    const std::size_t begin = ((q % 2) * row.in.size() + i) * piece;
-    return landing.slice(begin, begin + cut.chunk(0, q).size());
-  };
-  const auto post = [&](std::size_t q) {
-    for (std::size_t i = 0; i < row.in.size(); ++i) {
-      incoming[(q % 2) * row.in.size() + i] =
-          &op.receive(op.position_of(row.in[i].peer), static_cast<Slot>(q), place(q, i),
-                      "its model");
-    }
-  };
-  const auto slice = [&](std::size_t q) {
-    const Segments::Range r = cut.chunk(0, q);
-    return in.blob.slice(r.begin, r.end);
-  };
+namespace {
 
-  post(0);
-  for (std::size_t q = 0; q < cut.chunks(); ++q) {
-    if (q + 1 < cut.chunks()) {
-      post(q + 1);
-    }
+class Flow {
+ public:
+  Flow(Operation& op, const topology::Neighbours& row, ConstBuffer in, Buffer out)
+      : op_(op),
+        row_(row),
+        in_(in),
+        out_(out),
+        cut_(in.blob.size, 1, op.engine().options().chunk),
+        piece_(std::min(cut_.chunk_bytes(), in.blob.size)),
+        landing_(op.scratch(2 * row.in.size() * piece_)),
+        incoming_(2 * row.in.size()) {
+    // Everyone sends first to whoever is next ahead of it, so that cards are shared evenly.
     for (const topology::Edge& edge : row.out) {
-      co_await op.send(op.position_of(edge.peer), static_cast<Slot>(q), slice(q));
+      targets_.push_back(edge.peer);
     }
-    std::vector<ConstBlob> terms(row.in.size() + 1);
-    for (std::size_t i = 0; i < row.in.size(); ++i) {
-      co_await *incoming[(q % 2) * row.in.size() + i];
-      terms[i < own ? i : i + 1] = place(q, i);
-    }
-    terms[own] = slice(q);
-    const Segments::Range r = cut.chunk(0, q);
-    op.arithmetic().mix(in.type, out.blob.slice(r.begin, r.end), terms, weights);
-    co_await op.engine().yield();
+    const auto ahead = std::lower_bound(targets_.begin(), targets_.end(), op.member(op.self()));
+    std::rotate(targets_.begin(), ahead, targets_.end());
   }
+
+  Task<void> run(Task<std::vector<double>> in_weights) {
+    std::vector<double> weights;
+    // Sources in rank order: this worker stands between its in-neighbours.
+    const auto above = std::find_if(row_.in.begin(), row_.in.end(), [&](const topology::Edge& e) {
+      return e.peer > op_.member(op_.self());
+    });
+    const std::size_t own = static_cast<std::size_t>(above - row_.in.begin());
+    post(0);
+    for (std::size_t q = 0; q < cut_.chunks(); ++q) {
+      if (q + 1 < cut_.chunks()) {
+        post(q + 1);
+      }
+      for (Rank target : targets_) {
+        co_await op_.send(op_.position_of(target), static_cast<Slot>(q), slice(q));
+      }
+      std::vector<ConstBlob> terms(row_.in.size() + 1, slice(q));
+      for (std::size_t i = 0; i < row_.in.size(); ++i) {
+        co_await *incoming_[(q % 2) * row_.in.size() + i];
+        terms[i < own ? i : i + 1] = place(q, i);
+      }
+      if (q == 0) {
+        weights = co_await in_weights;
+        weights.insert(weights.begin() + static_cast<std::ptrdiff_t>(own), row_.self_weight);
+      }
+      const Segments::Range r = cut_.chunk(0, q);
+      op_.arithmetic().mix(in_.type, out_.blob.slice(r.begin, r.end), terms, weights);
+      co_await op_.engine().yield();
+    }
+  }
+
+ private:
+  ConstBlob slice(std::size_t q) const {
+    const Segments::Range r = cut_.chunk(0, q);
+    return in_.blob.slice(r.begin, r.end);
+  }
+  // Where chunk q of in-neighbour i lands.
+  Blob place(std::size_t q, std::size_t i) const {
+    const std::size_t begin = ((q % 2) * row_.in.size() + i) * piece_;
+    return landing_.slice(begin, begin + cut_.chunk(0, q).size());
+  }
+  void post(std::size_t q) {
+    for (std::size_t i = 0; i < row_.in.size(); ++i) {
+      incoming_[(q % 2) * row_.in.size() + i] = &op_.receive(
+          op_.position_of(row_.in[i].peer), static_cast<Slot>(q), place(q, i), "its model");
+    }
+  }
+
+  Operation& op_;
+  const topology::Neighbours& row_;
+  ConstBuffer in_;
+  Buffer out_;
+  Segments cut_;
+  std::size_t piece_;
+  Blob landing_;
+  std::vector<Request*> incoming_;  // by parity of the chunk, by in-neighbour
+  std::vector<Rank> targets_;
+};
+
+}  // namespace
+
+Task<void> flow(Operation& op, const topology::Neighbours& row, Task<std::vector<double>> in_weights,
+                ConstBuffer in, Buffer out) {
+  Flow all(op, row, in, out);
+  co_await all.run(std::move(in_weights));
 }
 
 }  // namespace starling::comm

@@ -295,6 +295,7 @@ void Operation::received(Request& request, Finish how, std::size_t bytes) {
   under_way_ -= request.state_ == Request::State::Receive ? 1 : 0;
   request.state_ = Request::State::Arrived;
   progress();
+  charge(request.position_);
   if (how == Finish::Lost) {
     peer_lost(members_[request.position_]);
   } else if (how == Finish::Done && bytes != request.into_.size) {
@@ -329,9 +330,18 @@ void Operation::wake(const void* on) {
     return;
   }
   if (waiting_.position) {
-    peer(*waiting_.position).waited += engine_.now() - waiting_.since;
+    charge(*waiting_.position);
   }
   engine_.make_ready(std::exchange(waiting_.body, nullptr));
+}
+
+// The time spent waiting since the last message is charged to the one who ended it: so it does not
+// matter in which order the body asks for messages that may come in any order.
+void Operation::charge(std::size_t position) {
+  if (waiting_.body != nullptr) {
+    const Time now = engine_.now();
+    peer(position).waited += now - std::exchange(waiting_.since, now);
+  }
 }
 
 void Operation::Drain::await_suspend(std::coroutine_handle<> body) const {

@@ -169,6 +169,7 @@ class Operation final : private Cancellation::Subscriber {
   void wait(std::coroutine_handle<> body, const void* on, std::optional<std::size_t> position,
             const char* what, const Sending* sending = nullptr);
   void wake(const void* on);
+  void charge(std::size_t position);
   void progress() { last_progress_ = engine_.now(); }
   void throw_if_failed() const;
   Request& new_request(Request::State state, std::size_t position, Slot slot);

@@ -1,7 +1,6 @@
 #include "starling/comm/push_sum.h"
 
 #include <cmath>
-#include <utility>
 #include <vector>
 
 #include "starling/base/error.h"
@@ -20,6 +19,42 @@ constexpr Slot kShare = 1 << 27;
 
 Blob bytes_of(Share& share) { return {reinterpret_cast<std::byte*>(&share), sizeof(Share)}; }
 
+// Sends out this worker's shares; awaited, gives those of its in-neighbours and sets the new weight.
+class Shares {
+ public:
+  Shares(Operation& op, const topology::Neighbours& row) : op_(op), row_(row), theirs_(row.in.size()) {
+    for (std::size_t i = 0; i < row.in.size(); ++i) {
+      incoming_.push_back(&op.receive(op.position_of(row.in[i].peer), kShare, bytes_of(theirs_[i]),
+                                      "its push weight"));
+    }
+  }
+
+  Task<void> send(double weight) {
+    for (const topology::Edge& edge : row_.out) {
+      Share mine{edge.weight, weight};
+      co_await op_.send(op_.position_of(edge.peer), kShare, bytes_of(mine));
+    }
+  }
+
+  Task<std::vector<double>> collect(double& weight) {
+    std::vector<double> shares;
+    double sum = row_.self_weight * weight;
+    for (std::size_t i = 0; i < row_.in.size(); ++i) {
+      co_await *incoming_[i];
+      shares.push_back(theirs_[i].share);
+      sum += theirs_[i].share * theirs_[i].weight;
+    }
+    weight = sum;
+    co_return shares;
+  }
+
+ private:
+  Operation& op_;
+  const topology::Neighbours& row_;
+  std::vector<Share> theirs_;
+  std::vector<Request*> incoming_;
+};
+
 Task<void> body(Operation& op, const topology::Neighbours& row, double& weight, ConstBuffer in,
                 Buffer out) {
   require_buffers("push-sum exchange", in, out);
@@ -30,26 +65,9 @@ Task<void> body(Operation& op, const topology::Neighbours& row, double& weight, 
   }
   require(std::abs(total - 1) < 1e-9, "push-sum exchange: the shares of worker {} sum to {}, not 1",
           op.engine().rank(), total);
-
-  std::vector<Share> theirs(row.in.size());
-  std::vector<Request*> incoming;
-  for (std::size_t i = 0; i < row.in.size(); ++i) {
-    incoming.push_back(
-        &op.receive(op.position_of(row.in[i].peer), kShare, bytes_of(theirs[i]), "its push weight"));
-  }
-  for (const topology::Edge& edge : row.out) {
-    Share mine{edge.weight, weight};
-    co_await op.send(op.position_of(edge.peer), kShare, bytes_of(mine));
-  }
-  std::vector<double> shares;
-  double sum = row.self_weight * weight;
-  for (std::size_t i = 0; i < row.in.size(); ++i) {
-    co_await *incoming[i];
-    shares.push_back(theirs[i].share);
-    sum += theirs[i].share * theirs[i].weight;
-  }
-  co_await flow(op, row, std::move(shares), in, out);
-  weight = sum;
+  Shares shares(op, row);
+  co_await shares.send(weight);
+  co_await flow(op, row, shares.collect(weight), in, out);
 }
 
 }  // namespace

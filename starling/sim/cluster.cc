@@ -6,6 +6,11 @@
 #include "starling/base/running.h"
 
 namespace starling::sim {
+namespace {
+
+constexpr std::uint64_t kEventsPerProgress = 1 << 15;
+
+}  // namespace
 
 Cluster::Cluster(ClusterOptions options) : network_(options.network) {
   const comm::Arithmetic& arithmetic = options.payload == Payload::Real
@@ -23,7 +28,7 @@ Cluster::Cluster(ClusterOptions options) : network_(options.network) {
 
 Cluster::~Cluster() = default;
 
-std::vector<std::exception_ptr> Cluster::run(const Program& program) {
+std::vector<std::exception_ptr> Cluster::run(const Program& program, const Progress& progress) {
   std::vector<Running<void>> programs;
   programs.reserve(size());
   for (std::uint32_t r = 0; r < size(); ++r) {
@@ -45,6 +50,9 @@ std::vector<std::exception_ptr> Cluster::run(const Program& program) {
   bool silent = false;
   while (more() && !silent) {
     silent = !network_.step();
+    if (progress && network_.events() % kEventsPerProgress == 0) {
+      progress(network_);
+    }
   }
   std::vector<std::exception_ptr> ends;
   for (std::uint32_t r = 0; r < size(); ++r) {

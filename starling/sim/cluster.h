@@ -38,7 +38,9 @@ class Cluster {
   // dead worker's is Error{Cancelled}. If the network falls silent while a program still waits,
   // every such program ends with Error{Bug}.
   // A worker that died, or whose program was ended by silence, takes part in no later run.
-  std::vector<std::exception_ptr> run(const Program& program);
+  // `progress`, if there is one, is called every few ten thousand events.
+  using Progress = std::function<void(const Network&)>;
+  std::vector<std::exception_ptr> run(const Program& program, const Progress& progress = {});
 
  private:
   comm::KernelArithmetic real_;
