@@ -315,7 +315,10 @@ void add_simulate_command(CLI::App& app) {
   auto a = std::make_shared<Arguments>();  // lives as long as the options that write to it
   sim::PortOptions& ports = a->options.network.ports;
   ports.workers = 16;
-  c->add_option("--workers", ports.workers, "Number of workers")->capture_default_str();
+  const CLI::Range count(std::size_t{1}, std::size_t{1'000'000}, "1 … 1000000");
+  c->add_option("--workers", ports.workers, "Number of workers")
+      ->capture_default_str()
+      ->check(count);
   c->add_option("--bytes", a->bytes, "Buffer of each worker, such as 4096, 100M or 64Ki")
       ->capture_default_str();
   c->add_option("--kind", a->kind,
@@ -326,11 +329,14 @@ void add_simulate_command(CLI::App& app) {
                 "Of allreduce and group: auto, doubling, direct, halving, ring")
       ->capture_default_str();
   c->add_option("--group-size", a->options.group_size, "Of group: workers per group")
-      ->capture_default_str();
+      ->capture_default_str()
+      ->check(count);
   c->add_option("--peers", a->options.peers, "Of push: how many workers each sends to")
-      ->capture_default_str();
+      ->capture_default_str()
+      ->check(count);
   c->add_option("--per-node", ports.per_node, "Workers that share a network card")
-      ->capture_default_str();
+      ->capture_default_str()
+      ->check(count);
   c->add_option("--latency", ports.latency, "Between nodes, seconds")->capture_default_str();
   c->add_option("--bandwidth", a->bandwidth, "Of a card, each way, bytes per second")
       ->capture_default_str();
