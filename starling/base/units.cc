@@ -48,8 +48,10 @@ Bytes parse_bytes(std::string_view text) {
       }
     }
   }
-  require(false, "'{}' is not a size: write a number, with K, M, G (powers of 1000) or Ki, Mi, Gi "
-          "(powers of 1024) if you like, such as 100M", text);
+  require(false,
+          "'{}' is not a size: write a number, with K, M, G (powers of 1000) or Ki, Mi, Gi "
+          "(powers of 1024) if you like, such as 100M",
+          text);
   return {};
 }
 

@@ -1,7 +1,7 @@
-// Distance-doubling reduce-scatter and all-gather. As in recursive doubling, level l joins blocks of
-// 2^l neighbours, but the buffer is halved each time: of every portion that a block has summed, the
-// left block goes on with the first half and the right block with the second. Going back up, the
-// halves are traded in return. Every addition is one of the fixed tree's.
+// Distance-doubling reduce-scatter and all-gather. As in recursive doubling, level l joins blocks
+// of 2^l neighbours, but the buffer is halved each time: of every portion that a block has summed,
+// the left block goes on with the first half and the right block with the second. Going back up,
+// the halves are traded in return. Every addition is one of the fixed tree's.
 //
 // Which member of a block holds a portion: the portion's last bit says which child block, the
 // remaining bits which member of it. Where the right child does not exist (k is not a power of two)

@@ -35,8 +35,8 @@ Cost doubling_cost(std::size_t k, double bytes, Link link) {
 }
 
 // Members of a block that is short because k is not a power of two carry more; see
-// all_reduce_halving.cc. A level lasts as long as its busiest member needs, which holds all portions
-// of its block that its missing siblings would have held.
+// all_reduce_halving.cc. A level lasts as long as its busiest member needs, which holds all
+// portions of its block that its missing siblings would have held.
 Cost halving_cost(std::size_t k, double bytes, Link link) {
   Cost cost;
   for (std::size_t level = 0; (std::size_t{1} << level) < k; ++level) {

@@ -145,8 +145,8 @@ void Engine::on_control(Rank from, std::span<const std::byte> message) {
       return on_abort(from, header, payload);
     case Letter::Query: {
       const Ended& known = ended(header.operation);
-      const bool began = operations_.contains(header.operation) ||
-                         (known.known && known.id == header.operation);
+      const bool began =
+          operations_.contains(header.operation) || (known.known && known.id == header.operation);
       return post(from,
                   {.operation = header.operation,
                    .signature = {},
@@ -269,8 +269,7 @@ void Engine::begin(Operation& operation) {
 
 void Engine::end(Operation& operation) {
   operations_.erase(operation.id_);
-  ended(operation.id_) = {
-      .id = operation.id_, .known = true, .signature = operation.signature_};
+  ended(operation.id_) = {.id = operation.id_, .known = true, .signature = operation.signature_};
 }
 
 std::vector<Engine::Mail> Engine::take_early(std::uint64_t id) {

@@ -13,10 +13,10 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <unordered_map>
-#include <set>
 #include <vector>
 
 #include "starling/base/cancellation.h"

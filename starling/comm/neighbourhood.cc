@@ -123,8 +123,8 @@ class Flow {
 
 }  // namespace
 
-Task<void> flow(Operation& op, const topology::Neighbours& row, Task<std::vector<double>> in_weights,
-                ConstBuffer in, Buffer out) {
+Task<void> flow(Operation& op, const topology::Neighbours& row,
+                Task<std::vector<double>> in_weights, ConstBuffer in, Buffer out) {
   Flow all(op, row, in, out);
   co_await all.run(std::move(in_weights));
 }

@@ -19,7 +19,7 @@ void require_row(const char* who, Rank self, const topology::Neighbours& row);
 
 // Sends `in` to row.out, receives from row.in and writes the mix to `out`, chunk by chunk.
 // `in_weights` gives one weight per row.in; it is awaited when the first chunk has come.
-Task<void> flow(Operation& op, const topology::Neighbours& row, Task<std::vector<double>> in_weights,
-                ConstBuffer in, Buffer out);
+Task<void> flow(Operation& op, const topology::Neighbours& row,
+                Task<std::vector<double>> in_weights, ConstBuffer in, Buffer out);
 
 }  // namespace starling::comm

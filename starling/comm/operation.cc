@@ -195,9 +195,8 @@ Request& Operation::receive(std::size_t from, Slot slot, Blob into, const char* 
   }
   Peer& source = peer(from);
   request.next_ = std::exchange(source.expected, &request);
-  const auto mail = std::find_if(source.unread.begin(), source.unread.end(), [&](const auto& m) {
-    return m.header.slot == slot;
-  });
+  const auto mail = std::find_if(source.unread.begin(), source.unread.end(),
+                                 [&](const auto& m) { return m.header.slot == slot; });
   if (mail != source.unread.end()) {
     const Engine::Mail taken = std::move(*mail);
     source.unread.erase(mail);
@@ -219,12 +218,10 @@ bool Operation::try_send(const Sending& sending) {
       return false;
     }
     window.sent(id_);
-    engine_.post(to,
-                 {.operation = id_,
-                  .signature = signature_,
-                  .letter = Letter::Data,
-                  .slot = sending.slot},
-                 sending.data);
+    engine_.post(
+        to,
+        {.operation = id_, .signature = signature_, .letter = Letter::Data, .slot = sending.slot},
+        sending.data);
     return true;
   }
   Peer& target = peer(sending.to);
@@ -354,9 +351,8 @@ bool Operation::Greetings::await_ready() const {
 
 void Operation::Greetings::await_suspend(std::coroutine_handle<> body) const {
   // In a group it is known whose is missing.
-  const std::optional<std::size_t> from = operation.reach_ == Reach::Group
-                                              ? std::optional(operation.before(1))
-                                              : std::nullopt;
+  const std::optional<std::size_t> from =
+      operation.reach_ == Reach::Group ? std::optional(operation.before(1)) : std::nullopt;
   operation.wait(body, &operation.greetings_, from, "the greeting");
 }
 
@@ -415,9 +411,8 @@ void Operation::mismatch(Rank from, const Signature& theirs) {
 
 void Operation::peer_lost(Rank peer) {
   if (std::binary_search(members_.begin(), members_.end(), peer)) {
-    fail(std::make_exception_ptr(Error(ErrorCode::Lost, fmt::format("{}: worker {} was lost{}",
-                                                                    title(), peer,
-                                                                    waiting_text()))));
+    fail(std::make_exception_ptr(Error(
+        ErrorCode::Lost, fmt::format("{}: worker {} was lost{}", title(), peer, waiting_text()))));
   }
 }
 
@@ -463,17 +458,15 @@ void Operation::free_request(Request& request) {
 // 24 bits of the operation, 12 of its signature (so that data of a mismatched call never lands in
 // a buffer), 28 of the slot.
 Tag Operation::tag(Slot slot) const {
-  const std::uint64_t shape =
-      (signature_.elements * 0x9E3779B97F4A7C15u) ^ signature_.members ^
-      (static_cast<std::uint64_t>(signature_.kind) << 50) ^
-      (static_cast<std::uint64_t>(signature_.type) << 54) ^
-      (static_cast<std::uint64_t>(signature_.algorithm) << 58) ^ signature_.chunk;
+  const std::uint64_t shape = (signature_.elements * 0x9E3779B97F4A7C15u) ^ signature_.members ^
+                              (static_cast<std::uint64_t>(signature_.kind) << 50) ^
+                              (static_cast<std::uint64_t>(signature_.type) << 54) ^
+                              (static_cast<std::uint64_t>(signature_.algorithm) << 58) ^
+                              signature_.chunk;
   return ((id_ & 0xFFFFFF) << 40) | (((shape * 0x9E3779B97F4A7C15u) >> 52) << 28) | slot;
 }
 
-std::string Operation::title() const {
-  return fmt::format("{} {}", name_of(signature_.kind), id_);
-}
+std::string Operation::title() const { return fmt::format("{} {}", name_of(signature_.kind), id_); }
 
 std::string Operation::waiting_text() const {
   if (waiting_.body == nullptr) {

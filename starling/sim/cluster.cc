@@ -13,15 +13,14 @@ constexpr std::uint64_t kEventsPerProgress = 1 << 15;
 }  // namespace
 
 Cluster::Cluster(ClusterOptions options) : network_(options.network) {
-  const comm::Arithmetic& arithmetic = options.payload == Payload::Real
-                                           ? static_cast<const comm::Arithmetic&>(real_)
-                                           : weightless_;
+  const comm::Arithmetic& arithmetic =
+      options.payload == Payload::Real ? static_cast<const comm::Arithmetic&>(real_) : weightless_;
   if (options.payload == Payload::Weightless) {
     options.engine.chunk = 0;
   }
   for (std::uint32_t r = 0; r < network_.size(); ++r) {
-    engines_.push_back(std::make_unique<comm::Engine>(network_.endpoint(Rank{r}), arithmetic,
-                                                      options.engine));
+    engines_.push_back(
+        std::make_unique<comm::Engine>(network_.endpoint(Rank{r}), arithmetic, options.engine));
     network_.attach(*engines_.back());
   }
 }

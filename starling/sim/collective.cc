@@ -28,9 +28,10 @@ class Simulation {
     if (options_.verify) {
       fill();
     }
-    ClusterOptions cluster_options{.network = options_.network,
-                                   .engine = options_.engine,
-                                   .payload = options_.verify ? Payload::Real : Payload::Weightless};
+    ClusterOptions cluster_options{
+        .network = options_.network,
+        .engine = options_.engine,
+        .payload = options_.verify ? Payload::Real : Payload::Weightless};
     Cluster cluster(cluster_options);
     result_.workers.resize(workers_);
     rethrow_first(
@@ -131,8 +132,7 @@ class Simulation {
     const Rank self = engine.rank();
     for (const Late& late : options_.late) {
       if (late.worker == self) {
-        co_await engine.sleep_for(
-            std::chrono::duration_cast<Duration>(Seconds(late.seconds)));
+        co_await engine.sleep_for(std::chrono::duration_cast<Duration>(Seconds(late.seconds)));
       }
     }
     WorkerResult& own = result_.workers[self.index()];
@@ -247,8 +247,8 @@ class Simulation {
         break;
       }
       case CollectiveKind::Broadcast:
-        result_.closed_form = comm::broadcast_cost(
-            workers_, size, options_.verify ? options_.engine.chunk : 0, link);
+        result_.closed_form =
+            comm::broadcast_cost(workers_, size, options_.verify ? options_.engine.chunk : 0, link);
         break;
       case CollectiveKind::Barrier:
         result_.closed_form = comm::barrier_cost(workers_, link);

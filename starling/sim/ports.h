@@ -1,11 +1,11 @@
 // The wires: how long a message takes when others use the same cards.
 //
 // A message of b bytes leaves through one port and enters through another: the network cards of the
-// two nodes, or, inside a node, the two workers' own ports to its memory. A port carries one message
-// at a time per direction at its full rate, in the order in which they come; the entering port begins
-// one latency after the leaving one, or when it is free. So alone a message takes
-// latency + b / bandwidth, and messages that share a card share its bandwidth. Control messages wait
-// only for each other and take their time from the bulk data they overtake.
+// two nodes, or, inside a node, the two workers' own ports to its memory. A port carries one
+// message at a time per direction at its full rate, in the order in which they come; the entering
+// port begins one latency after the leaving one, or when it is free. So alone a message takes
+// latency + b / bandwidth, and messages that share a card share its bandwidth. Control messages
+// wait only for each other and take their time from the bulk data they overtake.
 #pragma once
 
 #include <cstdint>

@@ -73,8 +73,9 @@ int run(int argc, char** argv) {
   CLI::App app("Starling: decentralized data-parallel training of neural networks", "starling");
   app.set_version_flag("--version", "starling " STARLING_VERSION);
   app.require_subcommand(1);
-  app.footer("Exit codes: 0 done, 1 failed, 2 wrong command line or input.\n"
-             "starling COMMAND --help tells more.");
+  app.footer(
+      "Exit codes: 0 done, 1 failed, 2 wrong command line or input.\n"
+      "starling COMMAND --help tells more.");
   for (const auto add : kCommands) {
     add(app);
   }

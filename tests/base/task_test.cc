@@ -215,7 +215,9 @@ TEST(Running, CancellationIsHandedToTheAwaitedOne) {
 TEST(Running, MayBeDroppedWhileSuspended) {
   Loop loop;
   Gate gate(loop.ready);
-  { Running<int> r(passes(gate, 1)); }
+  {
+    Running<int> r(passes(gate, 1));
+  }
   SUCCEED();  // asan tells
 }
 

@@ -1,5 +1,5 @@
-// Rooms include only along the arrows, foreign libraries come in by one door each, and the map lists
-// every room. The rules are data; the checker is itself tested on sources that break them.
+// Rooms include only along the arrows, foreign libraries come in by one door each, and the map
+// lists every room. The rules are data; the checker is itself tested on sources that break them.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -29,9 +29,9 @@ const std::map<std::string, std::vector<std::string>> kArrows = {
 
 // What an include begins with, and the paths (as regular expressions) that may write it.
 const std::vector<std::pair<std::string, std::string>> kDoors = {
-    {"ucp/", "comm/ucx_.*"},       {"uct/", "comm/ucx_.*"},  {"ucs/", "comm/ucx_.*"},
-    {"mpi.h", "comm/mpi_.*"},      {"pmix", "comm/pmix_.*"}, {"torch/", "(train|workload)/.*"},
-    {"ATen/", "(train|workload)/.*"}, {"hwy/", "kernels/.*"}, {"CLI/", "tool/.*"}};
+    {"ucp/", "comm/ucx_.*"},          {"uct/", "comm/ucx_.*"},  {"ucs/", "comm/ucx_.*"},
+    {"mpi.h", "comm/mpi_.*"},         {"pmix", "comm/pmix_.*"}, {"torch/", "(train|workload)/.*"},
+    {"ATen/", "(train|workload)/.*"}, {"hwy/", "kernels/.*"},   {"CLI/", "tool/.*"}};
 
 // Everything reachable along the arrows, the room itself included.
 std::set<std::string> reach(const std::string& room) {
@@ -102,7 +102,8 @@ TEST(Layering, TheCheckerFindsWhatIsWrong) {
   EXPECT_TRUE(fault_of("comm/x.cc", "#include <hwy/highway.h>\n"));
   EXPECT_TRUE(fault_of("comm/x.cc", "#include \"tests/comm/trial.h\"\n"));
   EXPECT_TRUE(fault_of("newroom/x.cc", ""));
-  EXPECT_FALSE(fault_of("sim/x.cc", "#include \"starling/topology/neighbours.h\"\n#include <map>\n"));
+  EXPECT_FALSE(
+      fault_of("sim/x.cc", "#include \"starling/topology/neighbours.h\"\n#include <map>\n"));
   EXPECT_FALSE(fault_of("comm/mpi_endpoint.cc", "#include <mpi.h>\n"));
 }
 
