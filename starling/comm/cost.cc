@@ -27,7 +27,8 @@ Cost doubling_cost(std::size_t k, double bytes, Link link) {
   for (std::size_t width = 1; width < k; width *= 2) {
     const std::size_t rest = k % (2 * width);
     const std::size_t right = rest > width ? rest - width : width;
-    const double sends = static_cast<double>((width + right - 1) / right);
+    const std::size_t fan_out = (width + right - 1) / right;
+    const double sends = static_cast<double>(fan_out);
     cost.seconds += link.latency + sends * (hop(bytes, link) - link.latency);
     cost.bytes += sends * bytes;
   }

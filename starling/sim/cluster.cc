@@ -46,12 +46,18 @@ std::vector<std::exception_ptr> Cluster::run(const Program& program, const Progr
     }
     return first < size();
   };
-  bool silent = false;
-  while (more() && !silent) {
-    silent = !network_.step();
-    if (progress && network_.events() % kEventsPerProgress == 0) {
-      progress(network_);
+  try {
+    while (more() && network_.step()) {
+      if (progress && network_.events() % kEventsPerProgress == 0) {
+        progress(network_);
+      }
     }
+  } catch (...) {
+    // Programs may be dropped only when nothing of theirs is under way.
+    for (const auto& engine : engines_) {
+      engine->close();
+    }
+    throw;
   }
   std::vector<std::exception_ptr> ends;
   for (std::uint32_t r = 0; r < size(); ++r) {
