@@ -1,0 +1,36 @@
+// A worker's row of the mixing matrix at one step. Either it averages in a group,
+//   x_i' = self_weight * x_i + other_weight * sum over the other members,
+// or it takes from weighted in-neighbours (neighbours.h). Both kinds may occur in one step; groups
+// are closed: all members of a group have the same one.
+#pragma once
+
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "starling/topology/neighbours.h"
+
+namespace starling::topology {
+
+// Members in order of rank, the worker itself included: a group of one keeps what it has.
+struct Group {
+  std::vector<Rank> members;
+  double self_weight = 1;
+
+  // What each other member's model counts; 0 in a group of one.
+  double other_weight() const {
+    return members.size() > 1 ? (1 - self_weight) / static_cast<double>(members.size() - 1) : 0;
+  }
+  bool is_uniform() const { return self_weight == 1.0 / static_cast<double>(members.size()); }
+  friend bool operator==(const Group&, const Group&) = default;
+};
+
+using Row = std::variant<Group, Neighbours>;
+
+// All members count the same.
+inline Group uniform_group(std::vector<Rank> members) {
+  const double weight = 1.0 / static_cast<double>(members.size());
+  return {std::move(members), weight};
+}
+
+}  // namespace starling::topology
