@@ -1,7 +1,7 @@
 // ring: pairs along a ring of the live workers, with the right neighbour and the left one in turn.
 //   even n, step 0:  0-1 2-3 4-5     step 1:  5-0 1-2 3-4      period 2 (1 for n = 2)
-//   odd n, one rests: step 0: 0-1 2-3 [4]; step 1: 4-0 1-2 [3]; … the rest moves on by one, so
-//   that every edge of the ring is used; period n.
+//   odd n, one rests: step 0: 0-1 2-3 [4]; step 1: 4-0 1-2 [3]; two more, the rest moving on by
+//   one, so that sides keep alternating and every edge of the ring is used; period 4 (3 for n = 3)
 // ring-neighbours: both neighbours at 1/3 at every step (D-PSGD); two workers average.
 #include <algorithm>
 
@@ -31,7 +31,12 @@ class Ring : public Schedule {
   }
 
  private:
-  static std::int64_t cycle(std::uint32_t n) { return n <= 2 ? 1 : n % 2 == 0 ? 2 : n; }
+  static std::int64_t cycle(std::uint32_t n) {
+    if (n % 2 == 0 || n == 1) {
+      return n <= 2 ? 1 : 2;
+    }
+    return n == 3 ? 3 : 4;
+  }
 };
 
 class RingNeighbours : public Schedule {

@@ -17,11 +17,11 @@ struct Group {
   std::vector<Rank> members;
   double self_weight = 1;
 
-  // What each other member's model counts; 0 in a group of one.
-  double other_weight() const {
-    return members.size() > 1 ? (1 - self_weight) / static_cast<double>(members.size() - 1) : 0;
-  }
   bool is_uniform() const { return self_weight == 1.0 / static_cast<double>(members.size()); }
+  // What each other member's model counts; in a uniform group the same as the own.
+  double other_weight() const {
+    return is_uniform() ? self_weight : (1 - self_weight) / static_cast<double>(members.size() - 1);
+  }
   friend bool operator==(const Group&, const Group&) = default;
 };
 
