@@ -81,8 +81,8 @@ void expect_long_run(Analysis& result, double squared_factor) {
 }
 
 void sum_long_run(Analysis& result, std::span<const Mixing> period) {
-  const std::uint32_t shift = shift_invariance(period);
-  if (shift > 0) {
+  const bool exact = result.exact_after && *result.exact_after <= *result.period;
+  if (const std::uint32_t shift = shift_invariance(period); shift > 0 && !exact) {
     if (auto symbol = analyse_symbol(period, shift)) {
       result.norm = symbol->spectrum.norm;
       result.factor = symbol->spectrum.factor;
@@ -90,11 +90,11 @@ void sum_long_run(Analysis& result, std::span<const Mixing> period) {
       return;
     }
   }
-  const Spectrum found = spectrum(period);
+  const Spectrum found = exact ? Spectrum{0, 0} : spectrum(period);
   result.norm = found.norm;
-  result.factor = found.factor;
+  result.factor = result.exact_after ? 0 : found.factor;
   if (result.connected) {
-    if (auto by_step = stationary_deviation(period)) {
+    if (auto by_step = stationary_deviation(period, found)) {
       set_stationary(result, std::move(*by_step));
     }
   }

@@ -9,7 +9,7 @@ class Complete : public Schedule {
  public:
   Row row(Step, Rank rank, const View& view) const override {
     check(view.alive(rank), "rank {} is not in the view", rank);
-    return uniform_group({view.live().begin(), view.live().end()});
+    return uniform_group(view.everybody());
   }
   std::optional<std::int64_t> period(const View&) const override { return 1; }
 };

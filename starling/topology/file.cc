@@ -65,17 +65,17 @@ GroupStep read_groups(const Json& step, std::uint32_t workers, const Place& plac
     require(list.is_array() && !list.empty(), "{}: group {} must be a list with a rank or more",
             place.text(), list.dump());
     const auto number = static_cast<std::uint32_t>(result.groups.size());
-    Group group;
+    std::vector<Rank> members;
     for (const Json& value : list) {
       const std::uint32_t rank = rank_of(value, workers, place);
       require(result.group_of[rank] == workers, "{}: rank {} is in a group twice", place.text(),
               rank);
       result.group_of[rank] = number;
-      group.members.push_back(Rank{rank});
+      members.push_back(Rank{rank});
     }
-    std::sort(group.members.begin(), group.members.end());
-    group.self_weight = self_weight(step, number, group.members.size(), place);
-    result.groups.push_back(std::move(group));
+    std::sort(members.begin(), members.end());
+    const double weight = self_weight(step, number, members.size(), place);
+    result.groups.push_back({std::move(members), weight});
   }
   const auto missing = std::find(result.group_of.begin(), result.group_of.end(), workers);
   require(missing == result.group_of.end(), "{}: rank {} is in no group; every rank must be",

@@ -45,7 +45,7 @@ class RingNeighbours : public Schedule {
     check(view.alive(rank), "rank {} is not in the view", rank);
     const std::uint32_t n = view.count();
     if (n <= 2) {
-      return uniform_group({view.live().begin(), view.live().end()});
+      return uniform_group(view.everybody());
     }
     const std::uint32_t here = view.position(rank);
     const Rank left = view.at((here + n - 1) % n);

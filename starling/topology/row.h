@@ -6,15 +6,15 @@
 
 #include <utility>
 #include <variant>
-#include <vector>
 
 #include "starling/topology/neighbours.h"
+#include "starling/topology/ranks.h"
 
 namespace starling::topology {
 
 // Members in order of rank, the worker itself included: a group of one keeps what it has.
 struct Group {
-  std::vector<Rank> members;
+  Ranks members;
   double self_weight = 1;
 
   bool is_uniform() const { return self_weight == 1.0 / static_cast<double>(members.size()); }
@@ -28,7 +28,7 @@ struct Group {
 using Row = std::variant<Group, Neighbours>;
 
 // All members count the same.
-inline Group uniform_group(std::vector<Rank> members) {
+inline Group uniform_group(Ranks members) {
   const double weight = 1.0 / static_cast<double>(members.size());
   return {std::move(members), weight};
 }

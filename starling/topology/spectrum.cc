@@ -42,23 +42,21 @@ double norm_of_power(std::span<const Mixing> period, std::size_t power, double& 
 Spectrum spectrum(std::span<const Mixing> period) {
   double budget = kBudget;
   Spectrum result{norm_of_power(period, 1, budget), std::nullopt};
-  if (result.norm < 1e-14) {
-    return {0, 0};
-  }
   double norm = result.norm;
-  double last = -1;
-  for (std::size_t power = 1; power <= 32 && budget > 0; power *= 2) {
+  double last = 0;
+  double change = 1;
+  for (std::size_t power = 1; power <= 32 && budget > 0 && norm > 1e-60; power *= 2) {
     const double squared = norm_of_power(period, 2 * power, budget);
-    if (squared < 1e-14 * norm) {
-      return {result.norm, 0};  // nilpotent
-    }
     const double factor = std::pow(squared / norm, 1.0 / static_cast<double>(power));
-    if (std::abs(factor - last) <= 1e-9 * factor) {
-      result.factor = factor;
-      return result;
-    }
+    change = std::abs(factor - last) / factor;
     last = factor;
     norm = squared;
+    if (change < 1e-9) {
+      break;
+    }
+  }
+  if (change < 1e-2) {
+    result.factor = last;
   }
   return result;
 }

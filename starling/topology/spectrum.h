@@ -15,7 +15,9 @@ struct Spectrum {
   std::optional<double> factor;
 };
 
-// O(period · workers) per step of the iteration; the factor is left out if it does not settle.
+// O(period · workers) per step of the iteration. The norm has 12 digits or more. So has the factor
+// for symmetric, normal and twofold alternating periods; for others two or three, and it is left
+// out if it does not settle. Requires: the period is not exact (both are 0 then).
 Spectrum spectrum(std::span<const Mixing> period);
 
 }  // namespace starling::topology

@@ -3,40 +3,31 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
+#include <numeric>
 
 namespace starling::topology {
 namespace {
 
-// The covariance of all workers' deviations, dense; only the zero-mean part is kept.
+// The covariance of all workers' values, dense. The common part, which grows with every step, is
+// taken off when asked: only deviations have a limit.
 class Covariance {
  public:
   explicit Covariance(std::uint32_t workers)
       : workers_(workers), at_(std::size_t{workers} * workers, 0.0) {}
 
-  // C <- W (C + I − J) Wᵀ.
-  void step(const Mixing& mixing) {
-    const double share = 1.0 / workers_;
-    for (double& value : at_) {
-      value -= share;
-    }
+  // C <- W (C + I) Wᵀ; returns the mean squared deviation from the mean.
+  double step(const Mixing& mixing) {
     for (std::size_t i = 0; i < workers_; ++i) {
       at_[i * workers_ + i] += 1;
     }
     mixing.apply(at_, workers_);
-    for (std::size_t i = 0; i < workers_; ++i) {
-      mixing.apply(std::span(at_).subspan(i * workers_, workers_), 1);
-    }
-  }
-
-  // Mean squared deviation. Schedules that move the mean leave some of it in C: taken off.
-  double per_worker() const {
     double trace = 0;
     double all = 0;
     for (std::size_t i = 0; i < workers_; ++i) {
-      trace += at_[i * workers_ + i];
-    }
-    for (const double value : at_) {
-      all += value;
+      const auto row = std::span(at_).subspan(i * workers_, workers_);
+      mixing.apply(row, 1);
+      trace += row[i];
+      all += std::accumulate(row.begin(), row.end(), 0.0);
     }
     return std::max(0.0, trace - all / workers_) / workers_;
   }
@@ -56,11 +47,14 @@ class Limit {
     increment_ = increment;
     last_ = value;
     const double guess = ratio > 0 && ratio < 1 ? value + increment * ratio / (1 - ratio) : value;
-    const bool agrees = std::abs(guess - guess_) <= 1e-12 * std::max(guess, 1e-12);
+    const bool agrees = std::abs(guess - guess_) <= 1e-11 * std::max(guess, 1e-9);
     agreed_ = agrees ? agreed_ + 1 : 0;
     guess_ = guess;
   }
-  bool settled() const { return agreed_ >= 3; }
+  bool settled() const {
+    return agreed_ >= 2 || std::abs(increment_) <= 1e-13 * std::max(last_, 1e-9);
+  }
+  double last() const { return last_; }
   double value() const { return guess_; }
 
  private:
@@ -72,20 +66,29 @@ class Limit {
 
 }  // namespace
 
-std::optional<std::vector<double>> stationary_deviation(std::span<const Mixing> period) {
+std::optional<std::vector<double>> stationary_deviation(std::span<const Mixing> period,
+                                                        const Spectrum& spectrum) {
   const std::uint32_t n = period.front().workers();
   const double most = std::max(100.0, 2e8 / n / n);
+  // Squares fall by factor² per period; with the tail added, three digits of decay are the least.
+  if (spectrum.factor.value_or(0) > 0 &&
+      std::log(1e-3) / (2 * std::log(*spectrum.factor)) * static_cast<double>(period.size()) >
+          most) {
+    return std::nullopt;
+  }
   Covariance covariance(n);
   std::vector<Limit> limits(period.size());
   for (double steps = 0; steps < most; steps += static_cast<double>(period.size())) {
     for (std::size_t s = 0; s < period.size(); ++s) {
-      covariance.step(period[s]);
-      limits[s].push(covariance.per_worker());
+      limits[s].push(covariance.step(period[s]));
     }
-    if (std::all_of(limits.begin(), limits.end(), [](const Limit& l) { return l.settled(); })) {
+    // What a period makes exact forgets everything older: the second period is the limit.
+    const bool forgot = spectrum.norm == 0 && steps > 0;
+    if (forgot ||
+        std::all_of(limits.begin(), limits.end(), [](const Limit& l) { return l.settled(); })) {
       std::vector<double> values;
       std::transform(limits.begin(), limits.end(), std::back_inserter(values),
-                     [](const Limit& l) { return l.value(); });
+                     [&](const Limit& l) { return forgot ? l.last() : l.value(); });
       return values;
     }
   }

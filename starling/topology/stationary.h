@@ -8,14 +8,15 @@
 #include <vector>
 
 #include "starling/topology/mixing.h"
+#include "starling/topology/spectrum.h"
 
 namespace starling::topology {
 
 // One value per step of the period, after that step. None if the deviation grows without bound (the
-// schedule does not connect everybody), or dies out too slowly to be summed: within
-// max(100, 2·10⁸ / workers²) steps, by workers² each.
-// Schedules that look the same from every worker, or from every second one (rings, directed
-// exponential graphs), are summed per frequency at any size instead.
-std::optional<std::vector<double>> stationary_deviation(std::span<const Mixing> period);
+// schedule does not connect everybody), or dies out too slowly to be summed within
+// max(100, 2·10⁸ / workers²) steps of workers² each; what the period's spectrum shows to be
+// hopeless is not begun.
+std::optional<std::vector<double>> stationary_deviation(std::span<const Mixing> period,
+                                                        const Spectrum& spectrum);
 
 }  // namespace starling::topology

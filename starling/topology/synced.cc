@@ -19,7 +19,7 @@ class Synced : public Schedule {
       return inner_->row(step, rank, view);
     }
     check(view.alive(rank), "rank {} is not in the view", rank);
-    return uniform_group({view.live().begin(), view.live().end()});
+    return uniform_group(view.everybody());
   }
   std::optional<std::int64_t> period(const View& view) const override {
     const auto inner = tau_ == 1 ? 1 : inner_->period(view);

@@ -14,20 +14,22 @@ View View::full(std::uint32_t workers) {
   return View(workers, std::move(live));
 }
 
-View::View(std::uint32_t workers, std::vector<Rank> live) : live_(std::move(live)) {
+View::View(std::uint32_t workers, std::vector<Rank> live)
+    : live_(std::make_shared<const std::vector<Rank>>(std::move(live))) {
+  const std::vector<Rank>& ranks = *live_;
   require(workers > 0, "0 workers: a schedule needs at least 1");
-  require(!live_.empty(), "a view of {} workers without anybody alive: at least 1 must be",
+  require(!ranks.empty(), "a view of {} workers without anybody alive: at least 1 must be",
           workers);
   below_.reserve(workers + std::size_t{1});
   std::size_t next = 0;
   for (std::uint32_t r = 0; r < workers; ++r) {
     below_.push_back(static_cast<std::uint32_t>(next));
-    next += next < live_.size() && live_[next].value == r ? 1 : 0;
+    next += next < ranks.size() && ranks[next].value == r ? 1 : 0;
   }
   below_.push_back(static_cast<std::uint32_t>(next));
-  require(next == live_.size(),
+  require(next == ranks.size(),
           "live rank {} is out of place: ranks must rise, without doubles, from 0 to {}",
-          next < live_.size() ? live_[next].value : 0, workers - 1);
+          next < ranks.size() ? ranks[next].value : 0, workers - 1);
 }
 
 View View::packed() const {

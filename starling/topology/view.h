@@ -7,10 +7,12 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
 #include "starling/base/units.h"
+#include "starling/topology/ranks.h"
 
 namespace starling::topology {
 
@@ -23,15 +25,17 @@ class View {
 
   // The number that the job began with.
   std::uint32_t workers() const { return static_cast<std::uint32_t>(below_.size()) - 1; }
-  std::uint32_t count() const { return static_cast<std::uint32_t>(live_.size()); }
-  std::span<const Rank> live() const { return live_; }
+  std::uint32_t count() const { return static_cast<std::uint32_t>(live_->size()); }
+  std::span<const Rank> live() const { return *live_; }
+  // The same list, to keep.
+  Ranks everybody() const { return live_; }
   bool alive(Rank rank) const {
     return rank.value < workers() && below_[rank.index() + 1] > below_[rank.index()];
   }
   // Live ranks smaller than `rank`, which may be N: the position of a live rank.
   std::uint32_t below(std::uint32_t rank) const { return below_[rank]; }
   std::uint32_t position(Rank rank) const { return below_[rank.index()]; }
-  Rank at(std::uint32_t position) const { return live_[position]; }
+  Rank at(std::uint32_t position) const { return (*live_)[position]; }
 
   // The same workers without holes: grids are laid out anew over the live ones. What an engine
   // turns to when so many are lost that the holes cut the rest apart (see is_connected).
@@ -43,7 +47,7 @@ class View {
   Rank in_slot(std::uint32_t slot) const { return packed_ ? at(slot) : Rank{slot}; }
 
  private:
-  std::vector<Rank> live_;
+  std::shared_ptr<const std::vector<Rank>> live_;
   std::vector<std::uint32_t> below_;  // N + 1 running counts
   bool packed_ = false;
 };
