@@ -38,7 +38,7 @@ std::vector<double> deviation_left(std::span<const Mixing> rounds) {
     for (std::uint32_t c = 0; c < kWidth && first + c < n; ++c) {
       x[(first + c) * kWidth + c] = 1;
     }
-    left[0] += squared_deviation(x) / (n - 1);
+    remove_mean(x, kWidth);
     for (std::size_t r = 0; r < rounds.size(); ++r) {
       rounds[r].apply(x, kWidth);
       left[r + 1] += squared_deviation(x) / (n - 1);
@@ -47,6 +47,7 @@ std::vector<double> deviation_left(std::span<const Mixing> rounds) {
   for (double& value : left) {
     value = value < 1e-28 ? 0 : value;
   }
+  left[0] = 1;
   return left;
 }
 
