@@ -9,6 +9,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "starling/base/error.h"
@@ -105,6 +106,9 @@ WholeStep whole_step(const Subject& subject, std::int64_t t) {
     for (const Rank rank : subject.view.live()) {
       add_edges(step, rank, subject.schedule->row(Step{t}, rank, subject.view));
     }
+    std::sort(step.edges.begin(), step.edges.end(), [](const auto& a, const auto& b) {
+      return std::pair(a.to, a.from) < std::pair(b.to, b.from);
+    });
   }
   return step;
 }

@@ -20,10 +20,13 @@ Permutation::Permutation(const Random& key, std::uint32_t size) : size_(size) {
   const auto bits = static_cast<std::uint32_t>(std::bit_width(size - 1));
   low_bits_ = bits / 2;
   high_bits_ = bits - low_bits_;
-  for (std::size_t pair = 0; pair < kRounds / 2; ++pair) {
-    const std::uint64_t drawn = key.bits(pair);
-    keys_[2 * pair] = drawn;
-    keys_[2 * pair + 1] = std::rotl(drawn, 32);
+  rounds_ = bits <= 6 ? kMostRounds : kMostRounds / 2;
+  // Four rounds share a draw, each turned differently.
+  for (std::size_t round = 0; round < rounds_; round += 4) {
+    const std::uint64_t drawn = key.bits(round / 4);
+    for (int turn = 0; turn < 4; ++turn) {
+      keys_[round + turn] = std::rotl(drawn, 16 * turn);
+    }
   }
 }
 
@@ -31,7 +34,7 @@ Permutation::Permutation(const Random& key, std::uint32_t size) : size_(size) {
 std::uint32_t Permutation::forward(std::uint32_t x) const {
   std::uint32_t low = x & mask(low_bits_);
   std::uint32_t high = x >> low_bits_;
-  for (std::size_t round = 0; round < kRounds; round += 2) {
+  for (std::size_t round = 0; round < rounds_; round += 2) {
     high ^= scramble(low, keys_[round]) & mask(high_bits_);
     low ^= scramble(high, keys_[round + 1]) & mask(low_bits_);
   }
@@ -41,7 +44,7 @@ std::uint32_t Permutation::forward(std::uint32_t x) const {
 std::uint32_t Permutation::backward(std::uint32_t x) const {
   std::uint32_t low = x & mask(low_bits_);
   std::uint32_t high = x >> low_bits_;
-  for (std::size_t round = kRounds; round > 0; round -= 2) {
+  for (std::size_t round = rounds_; round > 0; round -= 2) {
     low ^= scramble(high, keys_[round - 1]) & mask(low_bits_);
     high ^= scramble(low, keys_[round - 2]) & mask(high_bits_);
   }
