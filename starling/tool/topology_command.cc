@@ -187,12 +187,17 @@ std::string as_fits(const std::vector<std::string>& items) {
   return line;
 }
 
-// One letter per worker, the same for a whole group, with a bar between nodes.
+// One letter per worker, the same for a whole group, a dot for who is alone, and a bar between
+// nodes.
 std::string letters(const WholeStep& step, std::uint32_t workers, std::uint32_t per_node) {
   std::string line(workers, '.');
-  for (std::size_t g = 0; g < step.groups.size(); ++g) {
-    for (const Rank member : step.groups[g].members) {
-      line[member.index()] = static_cast<char>((g % 52 < 26 ? 'A' : 'a' - 26) + g % 52);
+  std::size_t number = 0;
+  for (const Group& group : step.groups) {
+    if (group.members.size() > 1) {
+      const std::size_t letter = number++ % 52;
+      for (const Rank member : group.members) {
+        line[member.index()] = static_cast<char>((letter < 26 ? 'A' : 'a' - 26) + letter);
+      }
     }
   }
   if (per_node > 1) {
