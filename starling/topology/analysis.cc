@@ -17,6 +17,8 @@ namespace {
 
 constexpr std::int64_t kMostSteps = 32;
 constexpr std::int64_t kRandomSteps = 64;
+// Rows held at once: half a gigabyte. Longer periods are looked at as far as that goes.
+constexpr std::int64_t kMostRows = 10'000'000;
 
 std::vector<Mixing> mixings(const Schedule& schedule, const View& view, std::int64_t steps) {
   std::vector<Mixing> result;
@@ -109,8 +111,9 @@ Analysis analyse(const Schedule& schedule, const View& view, const AnalysisOptio
   const std::int64_t steps =
       options.steps.value_or(std::clamp<std::int64_t>(result.period.value_or(8), 8, kMostSteps));
   require(steps >= 1, "{} steps: at least 1 is needed", steps);
-  const std::int64_t period = result.period.value_or(steps);
-  const auto rounds = mixings(schedule, view, std::max(steps, 2 * period));
+  const std::int64_t most = std::max(steps, kMostRows / view.count());
+  const std::int64_t period = std::min(result.period.value_or(steps), most);
+  const auto rounds = mixings(schedule, view, std::clamp(2 * period, steps, most));
   Components components(view.count());
   for (std::int64_t t = 0; t < period; ++t) {
     result.row_error = std::max(result.row_error, rounds[t].row_error());
@@ -127,7 +130,7 @@ Analysis analyse(const Schedule& schedule, const View& view, const AnalysisOptio
     set_stationary(result, {0.0});
   } else if (const auto expected = schedule.expected_factor(view); expected && !result.period) {
     expect_long_run(result, *expected);
-  } else if (result.period && options.long_run) {
+  } else if (result.period == period && options.long_run) {
     sum_long_run(result, all.first(static_cast<std::size_t>(period)));
   }
   return result;

@@ -23,7 +23,7 @@ struct AnalysisOptions {
 struct Analysis {
   std::uint32_t workers = 0;  // live ones
   std::optional<std::int64_t> period;
-  // Over the period, or the steps looked at if there is none.
+  // Over the period, or the steps looked at if there is none or it is longer than 10⁷ rows.
   double row_error = 0;
   double column_error = 0;
   bool connected = false;
