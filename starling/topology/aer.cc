@@ -74,8 +74,8 @@ class Aer : public Schedule {
   }
 
  private:
-  static std::uint32_t exponents(std::uint32_t n) {
-    return static_cast<std::uint32_t>(std::bit_width(n - 1));
+  static std::int64_t exponents(std::uint32_t n) {
+    return static_cast<std::int64_t>(std::bit_width(n - 1));
   }
   std::uint32_t node_size(const View& view, std::uint32_t node) const {
     return view.below((node + 1) * per_node_) - view.below(node * per_node_);

@@ -22,6 +22,7 @@ constexpr std::int64_t kMostRows = 10'000'000;
 
 std::vector<Mixing> mixings(const Schedule& schedule, const View& view, std::int64_t steps) {
   std::vector<Mixing> result;
+  result.reserve(static_cast<std::size_t>(steps));
   for (std::int64_t t = 0; t < steps; ++t) {
     result.emplace_back(schedule, Step{t}, view);
   }
@@ -83,7 +84,8 @@ void expect_long_run(Analysis& result, double squared_factor) {
 }
 
 void sum_long_run(Analysis& result, std::span<const Mixing> period) {
-  const bool exact = result.exact_after && *result.exact_after <= *result.period;
+  const bool exact =
+      result.exact_after && *result.exact_after <= static_cast<std::int64_t>(period.size());
   if (const std::uint32_t shift = shift_invariance(period); shift > 0 && !exact) {
     if (auto symbol = analyse_symbol(period, shift)) {
       result.norm = symbol->spectrum.norm;

@@ -71,8 +71,8 @@ std::optional<std::vector<double>> stationary_deviation(std::span<const Mixing> 
   const std::uint32_t n = period.front().workers();
   const double most = std::max(100.0, 2e8 / n / n);
   // Squares fall by factor² per period; with the tail added, three digits of decay are the least.
-  const double periods =
-      spectrum.factor.value_or(0) > 0 ? std::log(1e-3) / (2 * std::log(*spectrum.factor)) : 0;
+  const double factor = spectrum.factor.value_or(0);
+  const double periods = factor > 0 ? std::log(1e-3) / (2 * std::log(factor)) : 0;
   if (std::max(periods, 2.0) * static_cast<double>(period.size()) > most) {
     return std::nullopt;
   }

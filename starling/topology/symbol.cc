@@ -93,8 +93,8 @@ Block block_of(const std::vector<Terms>& rows, std::uint32_t shift, double angle
   Block block;
   for (std::uint32_t a = 0; a < shift; ++a) {
     for (const auto& term : rows[a]) {
-      const double turns = angle * static_cast<double>(term.from / shift);
-      block.at[a][term.from % shift] += std::polar(term.weight, turns);
+      const std::uint32_t blocks = term.from / shift;
+      block.at[a][term.from % shift] += std::polar(term.weight, angle * blocks);
     }
   }
   return block;
