@@ -12,12 +12,13 @@
 #include "starling/base/error.h"
 #include "starling/tool/simulate_command.h"
 #include "starling/tool/suggest.h"
+#include "starling/tool/topology_command.h"
 
 namespace starling::tool {
 namespace {
 
 // One row per subcommand; each adds itself with its options.
-constexpr void (*kCommands[])(CLI::App&) = {add_simulate_command};
+constexpr void (*kCommands[])(CLI::App&) = {add_simulate_command, add_topology_command};
 
 std::vector<std::string> option_names(const CLI::App& app) {
   std::vector<std::string> names;

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "starling/base/error.h"
-#include "starling/topology/suggestion.h"
+#include "starling/base/suggestion.h"
 
 namespace starling::topology {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "starling/base/error.h"
 #include "starling/topology/makers.h"
-#include "starling/topology/suggestion.h"
+#include "starling/base/suggestion.h"
 
 namespace starling::topology {
 namespace {

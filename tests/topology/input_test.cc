@@ -4,7 +4,7 @@
 #include "starling/base/error.h"
 #include "starling/topology/algorithm.h"
 #include "starling/topology/schedule.h"
-#include "starling/topology/suggestion.h"
+#include "starling/base/suggestion.h"
 
 namespace starling::topology {
 namespace {

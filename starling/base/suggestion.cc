@@ -1,9 +1,9 @@
-#include "starling/topology/suggestion.h"
+#include "starling/base/suggestion.h"
 
 #include <algorithm>
 #include <vector>
 
-namespace starling::topology {
+namespace starling {
 
 std::size_t edit_distance(std::string_view a, std::string_view b) {
   // Rows of the usual table; `before` is two letters back, for swaps.
@@ -34,4 +34,4 @@ std::string_view nearest(std::string_view name, std::span<const std::string_view
   });
 }
 
-}  // namespace starling::topology
+}  // namespace starling
