@@ -214,6 +214,7 @@ void draw(const Subject& subject, std::uint32_t per_node) {
   for (std::int64_t t = 0; t < steps; ++t) {
     const WholeStep step = whole_step(subject, t);
     std::vector<std::string> items;
+    items.reserve(step.groups.size() + step.edges.size());
     for (const Group& group : step.groups) {
       items.push_back(fmt::format("{{{}}}", short_list(group)));
     }
@@ -321,6 +322,7 @@ void run(const Request& request) {
   require(!request.has_steps || (request.steps >= 1 && request.steps <= 100000),
           "--steps {}: allowed are 1 to 100000", request.steps);
   std::vector<Subject> subjects;
+  subjects.reserve(request.names.size());
   for (const std::string& name : request.names) {
     subjects.push_back(look_at(name, request));
   }

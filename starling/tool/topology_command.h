@@ -1,7 +1,7 @@
 // starling topology: show, check and compare schedules.
 #pragma once
 
-namespace CLI {
+namespace CLI {  // NOLINT(readability-identifier-naming): CLI11 named it
 class App;
 }
 
