@@ -54,8 +54,9 @@ Operation::Operation(Engine& engine, Call call, Signature signature, Reach reach
       signature_(signature),
       reach_(reach),
       peers_(members_.size()) {
-  const auto own = std::lower_bound(members_.begin(), members_.end(), engine.rank());
-  is_member_ = own != members_.end() && *own == engine.rank();
+  // In a list that is out of order, the worker is still a member, whom others wait for.
+  const auto own = std::find(members_.begin(), members_.end(), engine.rank());
+  is_member_ = own != members_.end();
   self_ = is_member_ ? static_cast<std::size_t>(own - members_.begin()) : 0;
   signature_.chunk = static_cast<std::uint32_t>(engine.options().chunk);
   signature_.members = reach == Reach::Group ? engine.know(members_).hash : 0;
