@@ -188,7 +188,9 @@ void Network::drive(Rank rank) {
 
 void Network::port_free(std::uint32_t port) {
   const Ports::Next next = ports_.next(now_, port);
-  schedule(next.sent.there, Kind::Arrive, next.sent.message);
+  if (next.sent) {
+    schedule(next.sent->there, Kind::Arrive, next.sent->message);
+  }
   if (next.wake) {
     queue_.push(*next.wake, static_cast<std::uint32_t>(Kind::PortFree), port);
   }

@@ -161,15 +161,15 @@ TEST(Ports, ControlTakesItsTimeFromTheBulkDataItOvertakes) {
 // A card takes messages in the order in which they come to it, not in which they were sent: one
 // that is long under way must not keep out those that are there before it.
 TEST(Ports, AMessageOnItsWayDoesNotReserveTheReceivingCard) {
-  Ports ports({.workers = 4});
+  Ports ports({.workers = 6});
   const SimTime now{};
   const SimDuration late = sim_duration(1e-3);
   EXPECT_NEAR(at(ports.control(now, Rank{0}, Rank{2}, 1000, late)), kLatency + 1e-3 + 1e-7,
               kPicosecond);
   EXPECT_NEAR(at(ports.control(now, Rank{1}, Rank{2}, 1000, {})), kLatency + 1e-7, kPicosecond);
-  const Ports::Offer slow = ports.offer(now, Rank{0}, Rank{3}, 1000, late, 1);
+  const Ports::Offer slow = ports.offer(now, Rank{3}, Rank{5}, 1000, late, 1);
   ASSERT_TRUE(slow.there);
-  const Ports::Offer fast = ports.offer(now, Rank{1}, Rank{3}, 1000, {}, 2);
+  const Ports::Offer fast = ports.offer(now, Rank{4}, Rank{5}, 1000, {}, 2);
   ASSERT_TRUE(fast.there);
   EXPECT_NEAR(at(*slow.there), kLatency + 1e-3 + 1e-7, kPicosecond);
   EXPECT_NEAR(at(*fast.there), kLatency + 1e-7, kPicosecond);
