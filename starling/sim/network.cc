@@ -259,7 +259,7 @@ void Network::resume(Rank rank) {
   Endpoint& worker = *workers_.at(rank.index());
   worker.stopped_ = false;
   for (const Event& event : std::exchange(worker.backlog_, {})) {
-    queue_.push(now_, event.kind, event.subject);
+    queue_.put_back(event, now_);
   }
 }
 
@@ -270,7 +270,7 @@ void Network::die(Rank rank) {
   }
   worker.dead_ = true;
   for (const Event& event : std::exchange(worker.backlog_, {})) {
-    queue_.push(now_, event.kind, event.subject);
+    queue_.put_back(event, now_);
   }
   const Random draw = random_.stream(1).stream(rank.value);
   for (const auto& other : workers_) {

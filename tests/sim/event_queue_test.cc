@@ -37,6 +37,22 @@ TEST(EventQueue, EqualTimesComeInTheOrderOfTheirMaking) {
   }
 }
 
+TEST(EventQueue, WhatIsPutBackStaysAheadOfWhatWasMadeAfterIt) {
+  EventQueue queue;
+  for (std::uint32_t i = 0; i < 4; ++i) {
+    queue.push(at(i < 2 ? 1 : 9), 0, i);
+  }
+  const Event first = queue.pop();
+  const Event second = queue.pop();
+  queue.push(at(9), 0, 4);
+  queue.put_back(first, at(9));
+  queue.put_back(second, at(9));
+  for (std::uint32_t i = 0; i < 5; ++i) {
+    EXPECT_EQ(queue.first().at, at(9));
+    EXPECT_EQ(queue.pop().subject, i);
+  }
+}
+
 // The reference: what is in the queue, sorted stably by time whenever the first is taken.
 class Reference {
  public:
