@@ -29,18 +29,12 @@ class EventQueue {
   const Event& first() const { return heap_.front(); }
 
   void push(SimTime at, std::uint32_t kind, std::uint32_t subject) {
-    Event event{at, made_++, kind, subject};
-    std::size_t i = heap_.size();
-    heap_.push_back(event);
-    while (i > 0) {
-      const std::size_t parent = (i - 1) / 4;
-      if (!event.before(heap_[parent])) {
-        break;
-      }
-      heap_[i] = heap_[parent];
-      i = parent;
-    }
-    heap_[i] = event;
+    insert({at, made_++, kind, subject});
+  }
+  // An event that was taken out and put off: it stays ahead of those made after it.
+  void put_back(Event event, SimTime at) {
+    event.at = at;
+    insert(event);
   }
 
   // Requires: not empty.
@@ -68,6 +62,20 @@ class EventQueue {
   }
 
  private:
+  void insert(const Event& event) {
+    std::size_t i = heap_.size();
+    heap_.push_back(event);
+    while (i > 0) {
+      const std::size_t parent = (i - 1) / 4;
+      if (!event.before(heap_[parent])) {
+        break;
+      }
+      heap_[i] = heap_[parent];
+      i = parent;
+    }
+    heap_[i] = event;
+  }
+
   std::vector<Event> heap_;
   std::uint64_t made_ = 0;
 };

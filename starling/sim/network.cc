@@ -188,7 +188,9 @@ void Network::drive(Rank rank) {
 
 void Network::port_free(std::uint32_t port) {
   const Ports::Next next = ports_.next(now_, port);
-  schedule(next.sent.there, Kind::Arrive, next.sent.message);
+  if (next.sent) {
+    schedule(next.sent->there, Kind::Arrive, next.sent->message);
+  }
   if (next.wake) {
     queue_.push(*next.wake, static_cast<std::uint32_t>(Kind::PortFree), port);
   }
@@ -257,7 +259,7 @@ void Network::resume(Rank rank) {
   Endpoint& worker = *workers_.at(rank.index());
   worker.stopped_ = false;
   for (const Event& event : std::exchange(worker.backlog_, {})) {
-    queue_.push(now_, event.kind, event.subject);
+    queue_.put_back(event, now_);
   }
 }
 
@@ -268,7 +270,7 @@ void Network::die(Rank rank) {
   }
   worker.dead_ = true;
   for (const Event& event : std::exchange(worker.backlog_, {})) {
-    queue_.push(now_, event.kind, event.subject);
+    queue_.put_back(event, now_);
   }
   const Random draw = random_.stream(1).stream(rank.value);
   for (const auto& other : workers_) {

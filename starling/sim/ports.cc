@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 
 #include "starling/base/error.h"
 
@@ -28,6 +29,32 @@ Ports::Ports(const PortOptions& options)
   ports_.resize(nodes_ + options.workers);
 }
 
+SimTime Ports::Calendar::take(SimTime now, SimTime earliest, SimDuration length) {
+  const auto over =
+      std::find_if(busy_.begin(), busy_.end(), [&](const Busy& b) { return b.end > now; });
+  busy_.erase(busy_.begin(), over);
+  auto next = std::partition_point(busy_.begin(), busy_.end(),
+                                   [&](const Busy& b) { return b.end <= earliest; });
+  SimTime begin = earliest;
+  for (; next != busy_.end() && next->begin < begin + length; ++next) {
+    begin = next->end;
+  }
+  const SimTime end = begin + length;
+  const bool joins_next = next != busy_.end() && next->begin == end;
+  const bool joins_last = next != busy_.begin() && std::prev(next)->end == begin;
+  if (joins_last && joins_next) {
+    std::prev(next)->end = next->end;
+    busy_.erase(next);
+  } else if (joins_last) {
+    std::prev(next)->end = end;
+  } else if (joins_next) {
+    next->begin = begin;
+  } else {
+    busy_.insert(next, {begin, end});
+  }
+  return begin;
+}
+
 Ports::Route Ports::route(Rank from, Rank to) const {
   const Node a = node_of(from);
   const Node b = node_of(to);
@@ -42,23 +69,16 @@ SimTime Ports::control(SimTime now, Rank from, Rank to, std::size_t bytes, SimDu
   const Route way = route(from, to);
   const SimDuration time = transfer(bytes, way.picoseconds_per_byte);
   Port& out = ports_[way.out];
-  Port& in = ports_[way.in];
   const SimTime leaves = std::max(now, out.control_out_free);
   out.control_out_free = leaves + time;
   out.out_free = std::max(out.out_free, leaves) + time;
-  const SimTime enters = std::max(leaves + way.latency + extra, in.control_in_free);
-  in.control_in_free = enters + time;
-  return enters + time;
+  return ports_[way.in].control_in.take(now, leaves + way.latency + extra, time) + time;
 }
 
 SimTime Ports::start(SimTime now, const Route& way, std::size_t bytes, SimDuration extra) {
   const SimDuration time = transfer(bytes, way.picoseconds_per_byte);
-  Port& out = ports_[way.out];
-  Port& in = ports_[way.in];
-  out.out_free = now + time;
-  const SimTime enters = std::max(now + way.latency + extra, in.in_free);
-  in.in_free = enters + time;
-  return enters + time;
+  ports_[way.out].out_free = now + time;
+  return ports_[way.in].in.take(now, now + way.latency + extra, time) + time;
 }
 
 Ports::Offer Ports::offer(SimTime now, Rank from, Rank to, std::size_t bytes, SimDuration extra,
@@ -80,13 +100,17 @@ Ports::Offer Ports::offer(SimTime now, Rank from, Rank to, std::size_t bytes, Si
 Ports::Next Ports::next(SimTime now, std::uint32_t port) {
   Port& out = ports_[port];
   check(!out.queue.empty(), "port {} was asked for a message it does not have", port);
+  if (now < out.out_free) {
+    return {.sent = {}, .wake = out.out_free};
+  }
   const Waiting waiting = out.queue.front();
   out.queue.pop_front();
   const bool local = port >= nodes_;
   const std::uint32_t in =
       local ? static_cast<std::uint32_t>(nodes_ + waiting.to.index()) : node_of(waiting.to).value;
   const Route way{port, in, local ? local_latency_ : latency_, local ? local_pace_ : pace_};
-  Next result{.sent = {waiting.message, start(now, way, waiting.bytes, waiting.extra)}, .wake = {}};
+  Next result{.sent = Sent{waiting.message, start(now, way, waiting.bytes, waiting.extra)},
+              .wake = {}};
   if (!out.queue.empty()) {
     result.wake = out.out_free;
   }

@@ -3,9 +3,10 @@
 // A message of b bytes leaves through one port and enters through another: the network cards of the
 // two nodes, or, inside a node, the two workers' own ports to its memory. A port carries one
 // message at a time per direction at its full rate, in the order in which they come; the entering
-// port begins one latency after the leaving one, or when it is free. So alone a message takes
-// latency + b / bandwidth, and messages that share a card share its bandwidth. Control messages
-// wait only for each other and take their time from the bulk data they overtake.
+// port begins one latency after the leaving one, or when it is free: a message that is still under
+// way keeps nobody out who is there before it. So alone a message takes latency + b / bandwidth,
+// and messages that share a card share its bandwidth. Control messages wait only for each other and
+// take their time from the bulk data they overtake.
 #pragma once
 
 #include <cstdint>
@@ -51,9 +52,10 @@ class Ports {
   };
   Offer offer(SimTime now, Rank from, Rank to, std::size_t bytes, SimDuration extra,
               std::uint32_t message);
-  // The first message in the queue of `port` goes; `wake` as above.
+  // The first message in the queue of `port` goes, unless control messages have taken the port
+  // meanwhile; `wake` as above.
   struct Next {
-    Sent sent;
+    std::optional<Sent> sent;
     std::optional<SimTime> wake;
   };
   Next next(SimTime now, std::uint32_t port);
@@ -65,11 +67,24 @@ class Ports {
     std::size_t bytes;
     SimDuration extra;
   };
+  // When the entering side of a port is taken by messages that have left already.
+  class Calendar {
+   public:
+    // Takes the first `length` from `earliest` on that is free; returns its beginning.
+    SimTime take(SimTime now, SimTime earliest, SimDuration length);
+
+   private:
+    struct Busy {
+      SimTime begin;
+      SimTime end;
+    };
+    std::vector<Busy> busy_;  // in order, apart from each other; what is over is dropped
+  };
   struct Port {
     SimTime out_free{};
-    SimTime in_free{};
     SimTime control_out_free{};
-    SimTime control_in_free{};
+    Calendar in;
+    Calendar control_in;
     std::deque<Waiting> queue;
   };
   struct Route {
