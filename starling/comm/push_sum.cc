@@ -32,7 +32,7 @@ class Shares {
   }
 
   Task<void> send(double weight) {
-    for (const topology::Edge& edge : row_.out) {
+    for (const topology::Edge& edge : send_order(op_.member(op_.self()), row_)) {
       Share mine{edge.weight, weight};
       co_await op_.send(op_.position_of(edge.peer), kShare, bytes_of(mine));
     }
