@@ -70,7 +70,8 @@ Task<Report> all_reduce(Engine& engine, Call call, ConstBuffer in, Buffer out,
                {.elements = in.elements(),
                 .kind = Kind::AllReduce,
                 .type = in.type,
-                .algorithm = static_cast<std::uint8_t>(algorithm)});
+                .algorithm = static_cast<std::uint8_t>(algorithm)},
+               Operation::Reach::Group, /*cut=*/algorithm != AllReduce::Doubling);
   co_return co_await op.run(body(op, in, out, algorithm));
 }
 

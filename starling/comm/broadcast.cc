@@ -107,6 +107,7 @@ class Scatter {
 
 Task<void> body(Operation& op, Rank root, ConstBuffer in, Buffer out) {
   require_buffers("broadcast", in, out);
+  require(op.has(root), "broadcast: the root, worker {}, is not in the group", root);
   const std::size_t source = op.position_of(root);
   if (op.self() == source) {
     op.arithmetic().copy(out.blob, in.blob);
@@ -123,7 +124,10 @@ Task<void> body(Operation& op, Rank root, ConstBuffer in, Buffer out) {
 
 Task<Report> broadcast(Engine& engine, Call call, Rank root, ConstBuffer in, Buffer out) {
   Operation op(engine, call,
-               {.elements = out.elements(), .kind = Kind::Broadcast, .type = out.type});
+               {.elements = out.elements(),
+                .members = (root.value + std::uint64_t{1}) * 0x9E3779B97F4A7C15u,
+                .kind = Kind::Broadcast,
+                .type = out.type});
   co_return co_await op.run(body(op, root, in, out));
 }
 

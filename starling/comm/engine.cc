@@ -173,7 +173,7 @@ void Engine::on_data(Rank from, const Header& header, std::span<const std::byte>
   const Ended& past = ended(header.operation);
   if (past.known && past.id == header.operation) {
     if (past.signature != header.signature) {
-      post_abort(from, header.operation, header.signature,
+      post_abort(from, header.operation, past.signature,
                  Error(ErrorCode::Mismatch,
                        fmt::format("worker {} has ended {} {} without worker {}", rank(),
                                    name_of(past.signature.kind), header.operation, from)));
@@ -192,13 +192,14 @@ void Engine::on_abort(Rank from, const Header& header, std::span<const std::byte
   const std::string text(reinterpret_cast<const char*>(payload.data()) + 1, payload.size() - 1);
   const auto failure = std::make_exception_ptr(Error(code, text));
   if (const auto known = operations_.find(header.operation); known != operations_.end()) {
-    return known->second->fail(failure, /*heard=*/true);
+    // Who fails because of a member of another group has its own to tell.
+    return known->second->fail(failure, /*heard=*/header.signature == known->second->signature_);
   }
   const Ended& past = ended(header.operation);
   if (past.known && past.id == header.operation) {
     return;
   }
-  refused_.emplace(header.operation, failure);
+  refused_.emplace(header.operation, Refused{header.signature, failure});
   if (refused_.size() > kMostRefused) {
     refused_.erase(refused_.begin());
   }
@@ -269,8 +270,12 @@ void Engine::begin(Operation& operation) {
 
 void Engine::end(Operation& operation) {
   operations_.erase(operation.id_);
-  ended(operation.id_) = {
-      .id = operation.id_, .known = true, .signature = operation.signature_};
+  refused_.erase(operation.id_);
+  ended(operation.id_) = {.id = operation.id_, .known = true, .signature = operation.signature_};
+  // There is some if it never began.
+  for (const Mail& mail : take_early(operation.id_)) {
+    on_data(mail.from, mail.header, mail.payload);
+  }
 }
 
 std::vector<Engine::Mail> Engine::take_early(std::uint64_t id) {

@@ -17,7 +17,7 @@ std::string_view name_of(Kind kind);
 // What all workers of an operation must agree on.
 struct Signature {
   std::uint64_t elements = 0;
-  std::uint64_t members = 0;  // hash of the group in order; 0 where groups differ by worker
+  std::uint64_t members = 0;  // hash of the group in order and the root; 0 where groups differ
   std::uint32_t chunk = 0;
   Kind kind = Kind::Barrier;
   Type type = Type::Float32;

@@ -16,6 +16,8 @@ const Error* as_error(const std::exception_ptr& failure, std::optional<Error>& s
     storage.emplace(e);
   } catch (const std::exception& e) {
     storage.emplace(ErrorCode::Bug, e.what());
+  } catch (...) {
+    storage.emplace(ErrorCode::Bug, "an exception of unknown type");
   }
   return &*storage;
 }
@@ -47,18 +49,20 @@ void Request::finish(Finish how, std::size_t bytes) {
 
 // --- Life of an operation --------------------------------------------------------------------
 
-Operation::Operation(Engine& engine, Call call, Signature signature, Reach reach)
+Operation::Operation(Engine& engine, Call call, Signature signature, Reach reach, bool cut)
     : engine_(engine),
       id_(call.id),
       members_(call.members.begin(), call.members.end()),
       signature_(signature),
       reach_(reach),
+      cut_(cut),
       peers_(members_.size()) {
-  const auto own = std::lower_bound(members_.begin(), members_.end(), engine.rank());
-  is_member_ = own != members_.end() && *own == engine.rank();
+  // The list may turn out not to be in order; see validate().
+  const auto own = std::find(members_.begin(), members_.end(), engine.rank());
+  is_member_ = own != members_.end();
   self_ = is_member_ ? static_cast<std::size_t>(own - members_.begin()) : 0;
   signature_.chunk = static_cast<std::uint32_t>(engine.options().chunk);
-  signature_.members = reach == Reach::Group ? engine.know(members_).hash : 0;
+  signature_.members = reach == Reach::Group ? signature.members ^ engine.know(members_).hash : 0;
 }
 
 Operation::~Operation() {
@@ -76,16 +80,16 @@ void Operation::validate() const {
   }
   for (std::size_t i = 0; i < members_.size(); ++i) {
     require(members_[i].index() < engine_.size(),
-            "{} {} names worker {}, but there are only {} workers (0 … {})", kind, id_, members_[i],
-            engine_.size(), engine_.size() - 1);
+            "{} {} on worker {} names worker {}, but there are only {} workers (0 … {})", kind, id_,
+            engine_.rank(), members_[i], engine_.size(), engine_.size() - 1);
     require(i == 0 || members_[i - 1] < members_[i],
-            "{} {} names worker {} after worker {}: members must be in rank order, each once", kind,
-            id_, members_[i], members_[i == 0 ? 0 : i - 1]);
+            "{} {} on worker {} names worker {} after worker {}: members must be in rank order, "
+            "each once",
+            kind, id_, engine_.rank(), members_[i], members_[i == 0 ? 0 : i - 1]);
   }
 }
 
 void Operation::open(Cancellation* cancellation) {
-  validate();
   heard_ = true;
   if (engine_.closed_) {
     throw Error(ErrorCode::Cancelled,
@@ -95,12 +99,14 @@ void Operation::open(Cancellation* cancellation) {
   require(!engine_.operations_.contains(id_) && !(past.known && past.id == id_),
           "operation {} has been used before on worker {}: each id is used once", id_,
           engine_.rank());
-  if (const auto refused = engine_.refused_.find(id_); refused != engine_.refused_.end()) {
-    const std::exception_ptr failure = refused->second;
-    engine_.refused_.erase(refused);
-    std::rethrow_exception(failure);
-  }
+  // From here on the id is used, also if this never begins: what others send for it is answered.
+  used_ = true;
   heard_ = false;
+  validate();
+  if (const auto refused = engine_.refused_.find(id_); refused != engine_.refused_.end()) {
+    heard_ = refused->second.signature == signature_;
+    std::rethrow_exception(refused->second.failure);
+  }
   started_ = last_progress_ = engine_.now();
   open_ = true;
   engine_.begin(*this);
@@ -117,10 +123,12 @@ void Operation::open(Cancellation* cancellation) {
   greet();
 }
 
-// "I am in": with small messages every message says so; ahead of bulk data it has to be said. In a
-// group it is enough that everyone compares with the member before it.
+// "I am in": with small messages every message says so; ahead of bulk data, and where a member may
+// have nothing to send, it has to be said. In a group it is enough that everyone compares with the
+// member before it.
 void Operation::greet() {
-  if (count() == 1 || signature_.elements * size_of(signature_.type) <= kSmall) {
+  const bool small = signature_.elements * size_of(signature_.type) <= kSmall;
+  if (count() == 1 || (small && !cut_)) {
     return;
   }
   if (reach_ == Reach::Group) {
@@ -153,8 +161,8 @@ Task<Report> Operation::run(Task<void> body) {
   }
   co_await Drain{*this};
   leave();
-  if (open_) {
-    open_ = false;
+  open_ = false;
+  if (used_) {
     for (std::size_t i = 0; i < count(); ++i) {
       for (std::size_t unread = peers_[i] ? peers_[i]->unread.size() : 0; unread > 0; --unread) {
         engine_.consumed(members_[i], id_);
@@ -246,13 +254,13 @@ void Operation::Sending::await_suspend(std::coroutine_handle<> body) const {
 }
 
 void Operation::deliver(Rank from, const Header& header, std::span<const std::byte> payload) {
-  if (failure_) {
-    return engine_.consumed(from, id_);
-  }
   const auto place = std::lower_bound(members_.begin(), members_.end(), from);
   if (header.signature != signature_ || place == members_.end() || *place != from) {
     engine_.consumed(from, id_);
     return mismatch(from, header.signature);
+  }
+  if (failure_) {
+    return engine_.consumed(from, id_);
   }
   const std::size_t position = static_cast<std::size_t>(place - members_.begin());
   Peer& sender = peer(position);
@@ -405,11 +413,11 @@ void Operation::mismatch(Rank from, const Signature& theirs) {
   if (say(theirs) == say(signature_)) {
     text += theirs == signature_ ? "; only one of them takes the other for a neighbour"
             : theirs.members != signature_.members
-                ? "; they name different groups"
+                ? "; they name different groups or roots"
                 : "; they were configured with different algorithms or chunk lengths";
   }
   const Error error(ErrorCode::Mismatch, text);
-  engine_.post_abort(from, id_, theirs, error);
+  engine_.post_abort(from, id_, signature_, error);
   fail(std::make_exception_ptr(error));
 }
 

@@ -13,6 +13,7 @@
 // never written; an output is complete, or the call has thrown.
 #pragma once
 
+#include <algorithm>
 #include <coroutine>
 #include <cstdint>
 #include <deque>
@@ -79,7 +80,10 @@ class Operation final : private Cancellation::Subscriber {
     Neighbours,  // each worker has a group of its own; failures are passed on
   };
 
-  Operation(Engine& engine, Call call, Signature signature, Reach reach = Reach::Group);
+  // `cut`: the buffer is cut into one piece per member, some of which may be empty, so that a
+  // member may have nothing to say.
+  Operation(Engine& engine, Call call, Signature signature, Reach reach = Reach::Group,
+            bool cut = false);
   ~Operation();
 
   Task<Report> run(Task<void> body);
@@ -88,6 +92,7 @@ class Operation final : private Cancellation::Subscriber {
   std::size_t count() const { return members_.size(); }
   std::size_t self() const { return self_; }
   Rank member(std::size_t position) const { return members_[position]; }
+  bool has(Rank rank) const { return std::binary_search(members_.begin(), members_.end(), rank); }
   std::size_t position_of(Rank rank) const;
   std::size_t after(std::size_t distance) const { return (self_ + distance) % count(); }
   std::size_t before(std::size_t distance) const {
@@ -188,8 +193,10 @@ class Operation final : private Cancellation::Subscriber {
   std::vector<Rank> members_;
   Signature signature_;
   Reach reach_;
+  bool cut_;
   std::size_t self_ = 0;
   bool is_member_ = false;
+  bool used_ = false;  // the id has been used up by this
   bool open_ = false;
   bool heard_ = false;  // the others know of the failure, or must not be told
   std::exception_ptr failure_;

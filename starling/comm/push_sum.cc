@@ -65,6 +65,8 @@ Task<void> body(Operation& op, const topology::Neighbours& row, double& weight, 
   }
   require(std::abs(total - 1) < 1e-9, "push-sum exchange: the shares of worker {} sum to {}, not 1",
           op.engine().rank(), total);
+  require(std::isfinite(weight), "push-sum exchange: the push weight of worker {} is {}",
+          op.engine().rank(), weight);
   Shares shares(op, row);
   co_await shares.send(weight);
   co_await flow(op, row, shares.collect(weight), in, out);
