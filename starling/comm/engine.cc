@@ -199,7 +199,7 @@ void Engine::on_abort(Rank from, const Header& header, std::span<const std::byte
   if (past.known && past.id == header.operation) {
     return;
   }
-  refused_.emplace(header.operation, failure);
+  refused_.emplace(header.operation, Refused{header.signature, failure});
   if (refused_.size() > kMostRefused) {
     refused_.erase(refused_.begin());
   }

@@ -113,6 +113,11 @@ class Engine final : private Endpoint::Listener {
     bool known = false;
     Signature signature;
   };
+  // An operation that was announced as failed before it began here.
+  struct Refused {
+    Signature signature;  // of whoever announced it
+    std::exception_ptr failure;
+  };
   class StallTimer;
 
   void on_control(Rank from, std::span<const std::byte> message) override;
@@ -148,7 +153,7 @@ class Engine final : private Endpoint::Listener {
   // Ordered, so that whatever visits all of them does so in the same order on every run.
   std::map<std::uint64_t, Operation*> operations_;
   std::map<std::uint64_t, std::vector<Mail>> early_;
-  std::map<std::uint64_t, std::exception_ptr> refused_;  // announced as failed before they began
+  std::map<std::uint64_t, Refused> refused_;
   std::unordered_map<Rank, Window> windows_;
   std::set<Rank> lost_;
   std::array<Ended, 128> ended_;  // by a hash of the id; a newer one replaces an older one

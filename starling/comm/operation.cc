@@ -104,8 +104,8 @@ void Operation::open(Cancellation* cancellation) {
   heard_ = false;
   validate();
   if (const auto refused = engine_.refused_.find(id_); refused != engine_.refused_.end()) {
-    heard_ = true;
-    std::rethrow_exception(refused->second);
+    heard_ = refused->second.signature == signature_;
+    std::rethrow_exception(refused->second.failure);
   }
   started_ = last_progress_ = engine_.now();
   open_ = true;

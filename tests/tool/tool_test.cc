@@ -1,113 +1,183 @@
-// The tool as a user sees it: the real binary, its output and its exit codes.
+// The command line as its users see it: the program is run, and what it prints is read.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cstdio>
+#include <fstream>
 #include <nlohmann/json.hpp>
+#include <sstream>
 #include <string>
+#include <vector>
 
+namespace starling::tool {
 namespace {
 
 struct Output {
   int code = -1;
-  std::string text;
+  std::string out;
+  std::string err;
 };
 
-// `errors`: stderr instead of stdout.
-Output starling(const std::string& arguments, bool errors = false) {
+Output run(const std::string& arguments) {
+  const std::string errors = fmt::format("{}starling_tool_test_{}", testing::TempDir(), getpid());
   const std::string command =
-      std::string(STARLING_TOOL) + " " + arguments + (errors ? " 2>&1 >/dev/null" : " 2>/dev/null");
-  Output output;
+      fmt::format("'{}' {} 2>'{}' </dev/null", STARLING_TOOL, arguments, errors);
+  Output result;
   FILE* pipe = popen(command.c_str(), "r");
   if (pipe == nullptr) {
-    return output;
+    ADD_FAILURE() << "cannot run " << command;
+    return result;
   }
-  std::array<char, 4096> buffer{};
-  std::size_t n = 0;
-  while ((n = fread(buffer.data(), 1, buffer.size(), pipe)) > 0) {
-    output.text.append(buffer.data(), n);
+  char buffer[4096];
+  for (std::size_t n = 0; (n = std::fread(buffer, 1, sizeof(buffer), pipe)) > 0;) {
+    result.out.append(buffer, n);
   }
   const int status = pclose(pipe);
-  output.code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-  return output;
+  result.code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  std::ostringstream text;
+  text << std::ifstream(errors).rdbuf();
+  result.err = text.str();
+  std::remove(errors.c_str());
+  return result;
 }
 
-nlohmann::json json_of(const std::string& arguments) {
-  const Output output = starling(arguments + " --json");
-  EXPECT_EQ(output.code, 0) << arguments;
-  return nlohmann::json::parse(output.text);
+bool has(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
 }
 
-// One line on stderr, exit code 2, with that word in it.
-void expect_refusal(const std::string& arguments, const std::string& word) {
-  const Output output = starling(arguments, /*errors=*/true);
-  EXPECT_EQ(output.code, 2) << arguments;
-  EXPECT_EQ(std::count(output.text.begin(), output.text.end(), '\n'), 1) << output.text;
-  EXPECT_NE(output.text.find(word), std::string::npos) << arguments << ": " << output.text;
-}
-
-TEST(Tool, SaysItsVersionAndHelp) {
-  EXPECT_EQ(starling("--version").code, 0);
-  EXPECT_EQ(starling("--version").text.rfind("starling ", 0), 0u);
-  EXPECT_NE(starling("--help").text.find("simulate"), std::string::npos);
-  EXPECT_NE(starling("--help").text.find("topology"), std::string::npos);
-  const Output help = starling("simulate collective --help");
-  EXPECT_EQ(help.code, 0);
-  for (const char* option :
-       {"--workers", "--bytes", "--kind", "--algorithm", "--group-size", "--peers", "--per-node",
-        "--latency", "--bandwidth", "--local-latency", "--local-bandwidth", "--jitter", "--late",
-        "--chunk", "--seed", "--verify", "--timing", "--json"}) {
-    EXPECT_NE(help.text.find(option), std::string::npos) << option;
+// One line on stderr that says all of `parts`, nothing on stdout, exit code 2.
+void expect_refused(const std::string& arguments, const std::vector<std::string>& parts) {
+  SCOPED_TRACE("starling " + arguments);
+  const Output result = run(arguments);
+  EXPECT_EQ(result.code, 2);
+  EXPECT_EQ(result.out, "");
+  EXPECT_EQ(std::count(result.err.begin(), result.err.end(), '\n'), 1) << result.err;
+  EXPECT_TRUE(result.err.starts_with("starling: ")) << result.err;
+  for (const std::string& part : parts) {
+    EXPECT_TRUE(has(result.err, part)) << "'" << part << "' is not in: " << result.err;
   }
-  EXPECT_EQ(starling("topology --help").code, 0);
 }
 
-TEST(Tool, WrongWordsGetOneLineWithTheNearestRightOne) {
-  expect_refusal("", "subcommand");
-  expect_refusal("smulate", "'simulate'");
-  expect_refusal("simulate colective", "'collective'");
-  expect_refusal("simulate collective --wrokers 4", "'--workers'");
-  expect_refusal("simulate collective --kind gruop", "'group'");
-  expect_refusal("simulate collective --algorithm drect", "'direct'");
-  expect_refusal("topology gruops --workers 4", "groups");
+const std::vector<std::string>& kinds() {
+  static const std::vector<std::string> kAll = {"allreduce", "ring",      "group",  "neighbour",
+                                                "push",      "broadcast", "barrier"};
+  return kAll;
 }
 
-TEST(Tool, WrongValuesGetOneLine) {
-  expect_refusal("simulate collective --workers -3", "--workers");
-  expect_refusal("simulate collective --workers 0", "--workers");
-  expect_refusal("simulate collective --workers x", "--workers");
-  expect_refusal("simulate collective --bytes 10X", "'10X'");
-  expect_refusal("simulate collective --bytes 7", "multiple of 4");
-  expect_refusal("simulate collective --late 99:1", "worker 99");
-  expect_refusal("simulate collective --late 1", "RANK:SECONDS");
-  expect_refusal("simulate collective --latency -1", "negative");
-  expect_refusal("simulate collective --bandwidth 0", "positive");
-  expect_refusal("topology groups --workers 0", "0");
+nlohmann::json simulate(const std::string& arguments) {
+  const Output result = run("simulate collective --json " + arguments);
+  EXPECT_EQ(result.code, 0) << arguments << ": " << result.err;
+  EXPECT_EQ(result.err, "");
+  const nlohmann::json json =
+      nlohmann::json::parse(result.out, nullptr, /*allow_exceptions=*/false);
+  EXPECT_TRUE(json.is_object()) << result.out;
+  return json;
 }
 
-TEST(Tool, SimulatesEveryKindAndVerifiesIt) {
-  for (const char* kind :
-       {"allreduce", "ring", "group", "neighbour", "push", "broadcast", "barrier"}) {
-    for (const char* workers : {"1", "2", "7", "16"}) {
-      const nlohmann::json j =
-          json_of(std::string("simulate collective --verify --bytes 100K --kind ") + kind +
-                  " --workers " + workers);
-      EXPECT_EQ(j.at("kind"), kind);
-      EXPECT_EQ(j.at("workers"), std::stoi(workers));
-      EXPECT_TRUE(j.at("verified"));
-      EXPECT_EQ(j.at("per_worker").size(), std::stoul(workers));
+// --- Help --------------------------------------------------------------------------------------
+
+TEST(Tool, TellsItsVersion) {
+  const Output result = run("--version");
+  EXPECT_EQ(result.code, 0);
+  EXPECT_TRUE(result.out.starts_with("starling ")) << result.out;
+  EXPECT_EQ(std::count(result.out.begin(), result.out.end(), '\n'), 1);
+  EXPECT_EQ(std::count(result.out.begin(), result.out.end(), '.'), 2) << "three numbers";
+  EXPECT_EQ(result.err, "");
+}
+
+TEST(Tool, HelpNamesSubcommandsAndExitCodes) {
+  for (const char* help : {"--help", "-h"}) {
+    const Output result = run(help);
+    EXPECT_EQ(result.code, 0);
+    EXPECT_EQ(result.err, "");
+    for (const char* part : {"simulate", "--version", "--help", "Exit codes"}) {
+      EXPECT_TRUE(has(result.out, part)) << part << " is not in: " << result.out;
     }
   }
 }
 
-TEST(Tool, JsonIsAsDocumentedAndTheSameForTheSameSeed) {
-  const std::string arguments =
-      "simulate collective --workers 13 --bytes 1M --jitter 1e-4 --late 5:0.01 --seed 7";
-  const nlohmann::json j = json_of(arguments);
+TEST(Tool, HelpOfSimulateNamesWhatCanBeSimulated) {
+  const Output result = run("simulate --help");
+  EXPECT_EQ(result.code, 0);
+  EXPECT_TRUE(has(result.out, "collective")) << result.out;
+  EXPECT_EQ(result.err, "");
+}
+
+TEST(Tool, HelpOfSimulateCollectiveNamesEveryOptionKindAndAlgorithm) {
+  const Output result = run("simulate collective --help");
+  EXPECT_EQ(result.code, 0);
+  EXPECT_EQ(result.err, "");
+  std::vector<std::string> words = {
+      "--help",          "--workers",         "--bytes",    "--kind",    "--algorithm",
+      "--group-size",    "--peers",           "--per-node", "--latency", "--bandwidth",
+      "--local-latency", "--local-bandwidth", "--jitter",   "--late",    "--chunk",
+      "--seed",          "--verify",          "--timing",   "--json"};
+  words.insert(words.end(), kinds().begin(), kinds().end());
+  for (const char* algorithm : {"auto", "doubling", "direct", "halving", "ring"}) {
+    words.emplace_back(algorithm);
+  }
+  for (const std::string& word : words) {
+    EXPECT_TRUE(has(result.out, word)) << word << " is not in: " << result.out;
+  }
+}
+
+// --- Mistakes ----------------------------------------------------------------------------------
+
+TEST(Tool, AMisspeltOptionIsAnsweredWithTheNearestOne) {
+  expect_refused("simulate collective --worker 4", {"'--worker'", "--workers"});
+  expect_refused("simulate collective --bites=4", {"'--bites'", "--bytes"});
+  expect_refused("simulate collective --juter 1", {"'--juter'", "--jitter"});
+  expect_refused("--versoin", {"'--versoin'", "--version"});
+}
+
+TEST(Tool, AMisspeltWordIsAnsweredWithTheNearestOne) {
+  expect_refused("simulate collective --kind alreduce", {"'alreduce'", "did you mean 'allreduce'"});
+  expect_refused("simulate collective --kind brodcast", {"did you mean 'broadcast'"});
+  expect_refused("simulate collective --algorithm halfing",
+                 {"'halfing'", "did you mean 'halving'", "doubling, direct"});
+}
+
+TEST(Tool, AMisspeltSubcommandIsAnsweredWithTheNearestOne) {
+  expect_refused("smulate", {"simulate"});
+  expect_refused("simulate colective", {"collective"});
+}
+
+TEST(Tool, AMissingSubcommandIsAskedFor) {
+  expect_refused("", {"--help"});
+  expect_refused("simulate", {"--help"});
+}
+
+TEST(Tool, NumbersThatMakeNoSenseAreRefusedByName) {
+  expect_refused("simulate collective --workers -3", {"--workers"});
+  expect_refused("simulate collective --workers many", {"--workers"});
+  expect_refused("simulate collective --workers", {"--workers"});
+  expect_refused("simulate collective --bytes 5", {"--bytes", "multiple of 4"});
+  expect_refused("simulate collective --bytes 0", {"--bytes"});
+  expect_refused("simulate collective --bytes 10X", {"'10X'", "100M"});
+  expect_refused("simulate collective --bandwidth fast", {"'fast'"});
+  expect_refused("simulate collective --kind group --group-size 0", {"--group-size"});
+  expect_refused("simulate collective --kind push --peers 0", {"--peers"});
+  expect_refused("simulate collective --late 3", {"--late", "'3'", "RANK:SECONDS"});
+  expect_refused("simulate collective --late 99:1", {"--late", "worker 99"});
+  expect_refused("simulate collective --late 1:-1", {"--late"});
+}
+
+TEST(Tool, ANetworkThatMakesNoSenseIsRefused) {
+  expect_refused("simulate collective --workers 0", {"worker"});
+  expect_refused("simulate collective --per-node 0", {"node"});
+  expect_refused("simulate collective --latency -1", {"latenc"});
+  expect_refused("simulate collective --bandwidth 0", {"bandwidth"});
+  expect_refused("simulate collective --jitter -1", {"jitter"});
+}
+
+// --- simulate collective -----------------------------------------------------------------------
+
+TEST(SimulateCollective, JsonHasTheDocumentedKeys) {
+  const nlohmann::json json = simulate("--workers 8 --bytes 100K --late 3:0.5");
   for (const char* key : {"kind",
-                          "algorithm",
                           "workers",
                           "per_node",
                           "bytes",
@@ -124,27 +194,116 @@ TEST(Tool, JsonIsAsDocumentedAndTheSameForTheSameSeed) {
                           "events",
                           "trace",
                           "verified",
+                          "algorithm",
                           "waited_for",
                           "per_worker"}) {
-    EXPECT_TRUE(j.contains(key)) << key;
+    EXPECT_TRUE(json.contains(key)) << key;
   }
-  EXPECT_FALSE(j.at("closed_form_applies"));
-  EXPECT_EQ(j.at("waited_for").at(0).at("worker"), 5);
-  EXPECT_NEAR(j.at("waited_for").at(0).at("mean_seconds").get<double>(), 0.01, 0.001);
-  EXPECT_EQ(starling(arguments + " --json").text, starling(arguments + " --json").text);
-  EXPECT_NE(json_of(arguments + "1").at("trace"), j.at("trace"));
+  EXPECT_FALSE(json.contains("wall_seconds")) << "only with --timing: it differs from run to run";
+  EXPECT_EQ(json["kind"], "allreduce");
+  EXPECT_EQ(json["algorithm"], "direct");
+  EXPECT_EQ(json["workers"], 8);
+  EXPECT_EQ(json["bytes"], 100'000);
+  EXPECT_EQ(json["bandwidth"], 10e9);
+  EXPECT_EQ(json["closed_form_applies"], false);
+  EXPECT_EQ(json["verified"], false);
+  EXPECT_GE(json["virtual_seconds"], 0.5);
+  EXPECT_GE(json["bytes_per_worker_most"], json["bytes_per_worker"]);
+  ASSERT_EQ(json["per_worker"].size(), 8u);
+  for (std::size_t r = 0; r < 8; ++r) {
+    const nlohmann::json& worker = json["per_worker"][r];
+    for (const char* key : {"worker", "arrived", "finished", "waited", "bytes_sent"}) {
+      EXPECT_TRUE(worker.contains(key)) << key;
+    }
+    EXPECT_EQ(worker["worker"], r);
+    EXPECT_EQ(worker["arrived"], r == 3 ? 0.5 : 0.0);
+  }
+  const nlohmann::json& first = json["waited_for"].at(0);
+  EXPECT_EQ(first["worker"], 3);
+  EXPECT_EQ(first["by"], 7);
+  EXPECT_GT(first["mean_seconds"], 0.49);
+  EXPECT_GE(first["longest_seconds"], first["mean_seconds"]);
 }
 
-TEST(Tool, NamesThoseWhoCameLate) {
-  const Output output = starling("simulate collective --workers 8 --late 3:0.05");
-  EXPECT_EQ(output.code, 0);
-  EXPECT_NE(output.text.find("worker 3 arrived 50.000 ms late"), std::string::npos) << output.text;
+TEST(SimulateCollective, TimingIsToldWhenAskedFor) {
+  const nlohmann::json json = simulate("--workers 4 --timing");
+  EXPECT_GT(json["wall_seconds"], 0.0);
+  EXPECT_GT(json["messages_per_second"], 0.0);
+  EXPECT_TRUE(has(run("simulate collective --timing").out, "messages per second"));
 }
 
-TEST(Tool, ShowsSchedules) {
-  EXPECT_NE(starling("topology list").text.find("base-k"), std::string::npos);
-  const nlohmann::json j = json_of("topology groups --workers 16 --group-size 4");
-  EXPECT_EQ(j.at("exact_after"), 2);
+TEST(SimulateCollective, TheSameSeedPrintsTheSameBytes) {
+  for (const std::string& kind : kinds()) {
+    for (const char* format : {"--json", ""}) {
+      const std::string arguments = fmt::format(
+          "simulate collective {} --kind {} --workers 13 --jitter 1e-4 --per-node 3", format, kind);
+      const Output a = run(arguments + " --seed 7");
+      const Output b = run(arguments + " --seed 7");
+      const Output c = run(arguments + " --seed 8");
+      EXPECT_EQ(a.code, 0) << a.err;
+      EXPECT_EQ(a.out, b.out) << kind;
+      EXPECT_NE(a.out, c.out) << kind;
+      EXPECT_EQ(a.err, "");
+    }
+  }
+}
+
+TEST(SimulateCollective, VerifiesEveryKind) {
+  for (const std::string& kind : kinds()) {
+    for (std::size_t workers : {1u, 2u, 7u}) {
+      for (const char* bytes : {"4", "40K"}) {
+        const nlohmann::json json = simulate(fmt::format(
+            "--verify --kind {} --workers {} --bytes {} --chunk 1024", kind, workers, bytes));
+        EXPECT_EQ(json["verified"], true);
+        EXPECT_EQ(json["kind"], kind);
+        EXPECT_EQ(json["workers"], workers);
+        EXPECT_EQ(json.contains("algorithm"),
+                  kind == "allreduce" || kind == "ring" || kind == "group");
+      }
+    }
+  }
+  EXPECT_TRUE(has(run("simulate collective --verify").out, "verified: every worker"));
+}
+
+TEST(SimulateCollective, OneWorkerIsDoneAtOnce) {
+  for (const std::string& kind : kinds()) {
+    const nlohmann::json json = simulate("--workers 1 --kind " + kind);
+    EXPECT_EQ(json["virtual_seconds"], 0.0) << kind;
+    EXPECT_EQ(json["closed_form_seconds"], 0.0) << kind;
+    EXPECT_EQ(json["messages"], 0) << kind;
+    EXPECT_TRUE(json["waited_for"].empty()) << kind;
+    EXPECT_EQ(json["per_worker"].size(), 1u);
+    EXPECT_EQ(run("simulate collective --workers 1 --kind " + kind).code, 0);
+  }
+}
+
+TEST(SimulateCollective, AGroupOfOneIsDoneAtOnce) {
+  const nlohmann::json json = simulate("--workers 6 --kind group --group-size 1");
+  EXPECT_EQ(json["virtual_seconds"], 0.0);
+  EXPECT_EQ(json["messages"], 0);
+}
+
+TEST(SimulateCollective, LateWorkersAreNamed) {
+  const Output result = run("simulate collective --workers 8 --late 5:0.05 --late 2:0.01");
+  EXPECT_EQ(result.code, 0) << result.err;
+  EXPECT_TRUE(has(result.out, "worker 5 arrived 50.000 ms late")) << result.out;
+  EXPECT_TRUE(has(result.out, "worker 2 arrived 10.000 ms late")) << result.out;
+  const std::size_t waited = result.out.find("waited for");
+  ASSERT_NE(waited, std::string::npos);
+  const std::size_t line = result.out.find('\n', waited) + 1;
+  EXPECT_TRUE(result.out.substr(line).starts_with("worker 5")) << "the latest comes first";
+  EXPECT_TRUE(has(result.out, "if nobody were late")) << result.out;
+}
+
+TEST(SimulateCollective, TextTellsTimeBytesAndClosedForm) {
+  const Output result = run("simulate collective --workers 4 --bytes 1M");
+  EXPECT_EQ(result.code, 0);
+  for (const char* part : {"allreduce (direct) of 1.0 MB among 4 workers", "virtual time",
+                           "closed form", "busiest worker", "messages", "trace"}) {
+    EXPECT_TRUE(has(result.out, part)) << part << " is not in: " << result.out;
+  }
+  EXPECT_FALSE(has(result.out, "if nobody were late"));
 }
 
 }  // namespace
+}  // namespace starling::tool
