@@ -176,10 +176,8 @@ class Bench {
     const std::span into(buffer<std::byte>(1, n), n);
     const std::span<const std::byte> from(buffer<std::byte>(0, n), n);
     const auto plain = [=] { plain_copy(into.data(), from.data(), n); };
-    race(
-        "copy", 2 * n, [=] { kernels::copy(into, from); }, plain);
-    race(
-        "copy, streaming", 2 * n, [=] { kernels::copy(into, from, Store::Streaming); }, plain);
+    race("copy", 2 * n, [=] { kernels::copy(into, from); }, plain);
+    race("copy, streaming", 2 * n, [=] { kernels::copy(into, from, Store::Streaming); }, plain);
   }
 
   template <typename T>
@@ -195,14 +193,10 @@ class Bench {
     const auto plain = [=] { plain_tree<T>(into.data(), from, nullptr, n); };
     const auto plain_mix = [=] { plain_tree<T>(into.data(), from, weights.data(), n); };
     const auto name = [&](std::string_view verb) { return fmt::format("{} {} {}", verb, k, type); };
-    race(
-        name("sum"), bytes, [=] { sum(into, from); }, plain);
-    race(
-        name("sum") + ", streaming", bytes, [=] { sum(into, from, Store::Streaming); }, plain);
-    race(
-        name("scaled_sum"), bytes, [=] { scaled_sum(into, from, T{0.5}); }, plain);
-    race(
-        name("mix"), bytes, [=] { mix(into, from, weights); }, plain_mix);
+    race(name("sum"), bytes, [=] { sum(into, from); }, plain);
+    race(name("sum") + ", streaming", bytes, [=] { sum(into, from, Store::Streaming); }, plain);
+    race(name("scaled_sum"), bytes, [=] { scaled_sum(into, from, T{0.5}); }, plain);
+    race(name("mix"), bytes, [=] { mix(into, from, weights); }, plain_mix);
     race(
         name("mix") + ", streaming", bytes, [=] { mix(into, from, weights, Store::Streaming); },
         plain_mix);

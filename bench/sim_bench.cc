@@ -93,8 +93,8 @@ Result collective(std::string name, std::size_t workers, std::size_t bytes, Prog
   options.payload = sim::Payload::Weightless;
   sim::Cluster cluster(options);
   const WallTime begin = std::chrono::steady_clock::now();
-  sim::rethrow_first(cluster.run(
-      [&](comm::Engine& engine) { return program(engine, everyone(workers), bytes); }));
+  sim::rethrow_first(
+      cluster.run([&](comm::Engine& engine) { return program(engine, everyone(workers), bytes); }));
   return {std::move(name), cluster.network().messages(), elapsed(begin),
           seconds(cluster.network().now().time_since_epoch())};
 }

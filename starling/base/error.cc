@@ -23,9 +23,8 @@ std::string_view name_of(ErrorCode code) {
 namespace internal {
 
 void fail_check(const std::string& text, std::source_location where) {
-  throw Error(ErrorCode::Bug,
-              fmt::format("{} (a bug in Starling, at {}:{} in {})", text, where.file_name(),
-                          where.line(), where.function_name()));
+  throw Error(ErrorCode::Bug, fmt::format("{} (a bug in Starling, at {}:{} in {})", text,
+                                          where.file_name(), where.line(), where.function_name()));
 }
 
 void fail_require(const std::string& text) { throw Error(ErrorCode::Input, text); }

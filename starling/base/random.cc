@@ -37,8 +37,8 @@ Random Random::stream(std::uint64_t number) const {
 }
 
 std::uint64_t Random::bits(std::uint64_t index) const {
-  const auto block = philox4x32({low(index), high(index), low(stream_), high(stream_)},
-                                {low(seed_), high(seed_)});
+  const auto block =
+      philox4x32({low(index), high(index), low(stream_), high(stream_)}, {low(seed_), high(seed_)});
   return (std::uint64_t{block[1]} << 32) | block[0];
 }
 
@@ -51,8 +51,8 @@ std::uint64_t Random::below(std::uint64_t bound, std::uint64_t index) const {
 
 double Random::normal(std::uint64_t index) const {
   // Box and Muller, both uniforms from one block.
-  const auto block = philox4x32({low(index), high(index), low(stream_), high(stream_)},
-                                {low(seed_), high(seed_)});
+  const auto block =
+      philox4x32({low(index), high(index), low(stream_), high(stream_)}, {low(seed_), high(seed_)});
   const double u = 1.0 - to_unit((std::uint64_t{block[1]} << 32) | block[0]);
   const double v = to_unit((std::uint64_t{block[3]} << 32) | block[2]);
   return std::sqrt(-2.0 * std::log(u)) * std::cos(2.0 * std::numbers::pi * v);

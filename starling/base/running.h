@@ -39,7 +39,7 @@ class [[nodiscard]] Running {
       std::rethrow_exception(state_->error);
     }
     if constexpr (!std::is_void_v<T>) {
-      return std::move(*state_->value);
+      return std::move(state_->value.value());
     }
   }
   // Why it failed, or null. Requires: done().

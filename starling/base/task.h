@@ -57,7 +57,7 @@ struct Promise : PromiseBase {
     if (error) {
       std::rethrow_exception(error);
     }
-    return std::move(*value);
+    return std::move(value.value());
   }
 };
 

@@ -3,6 +3,7 @@
 #include <array>
 #include <charconv>
 #include <cmath>
+#include <memory>
 
 #include "starling/base/error.h"
 
@@ -29,8 +30,8 @@ constexpr std::array<Suffix, 10> kSuffixes = {{{"", 1},
 
 Bytes parse_bytes(std::string_view text) {
   double number = 0;
-  const char* end = text.data() + text.size();
-  const auto [rest, error] = std::from_chars(text.data(), end, number);
+  const char* const end = std::to_address(text.end());
+  const auto [rest, error] = std::from_chars(std::to_address(text.begin()), end, number);
   std::string suffix;
   for (const char* c = rest; c != end; ++c) {
     if (*c != ' ') {
@@ -48,8 +49,10 @@ Bytes parse_bytes(std::string_view text) {
       }
     }
   }
-  require(false, "'{}' is not a size: write a number, with K, M, G (powers of 1000) or Ki, Mi, Gi "
-          "(powers of 1024) if you like, such as 100M", text);
+  require(false,
+          "'{}' is not a size: write a number, with K, M, G (powers of 1000) or Ki, Mi, Gi "
+          "(powers of 1024) if you like, such as 100M",
+          text);
   return {};
 }
 

@@ -8,7 +8,7 @@ namespace {
 // Up to this many members, and for segments of at least this many bytes, two hops with one message
 // per pair beat log k hops.
 constexpr std::size_t kFewMembers = 16;
-constexpr std::size_t kLongSegment = 16 * 1024;
+constexpr std::size_t kLongSegment = 16384;
 
 Task<void> body(Operation& op, ConstBuffer in, Buffer out, AllReduce algorithm) {
   require_buffers("all-reduce", in, out);

@@ -1,7 +1,7 @@
-// Direct reduce-scatter and all-gather. Member j owns segment j: everyone sends it its piece of that
-// segment, it sums the k pieces in one pass, and sends the result to everyone. Chunk by chunk: while
-// chunk q is summed, chunk q + 1 is on its way.
-// Cost: 2 hops; every member sends and receives 2 (k-1)/k B bytes; extra memory: 2 chunks per peer.
+// Direct reduce-scatter and all-gather. Member j owns segment j: everyone sends it its piece of
+// that segment, it sums the k pieces in one pass, and sends the result to everyone. Chunk by chunk:
+// while chunk q is summed, chunk q + 1 is on its way. Cost: 2 hops; every member sends and receives
+// 2 (k-1)/k B bytes; extra memory: 2 chunks per peer.
 #include <vector>
 
 #include "starling/comm/all_reduce.h"

@@ -13,7 +13,8 @@ Task<void> reduce_on_ring(Operation& op, ConstBuffer in, Buffer out) {
   const Segments cut(in.blob.size, k, 0);
   const std::size_t next = op.after(1);
   const std::size_t previous = op.before(1);
-  const std::array<Blob, 2> landing = {op.scratch(cut.chunk_bytes()), op.scratch(cut.chunk_bytes())};
+  const std::array<Blob, 2> landing = {op.scratch(cut.chunk_bytes()),
+                                       op.scratch(cut.chunk_bytes())};
   // In step s this worker passes on segment self - s and gets segment self - s - 1.
   const auto segment = [&](std::size_t s) { return cut.segment(op.before(s % k)); };
   const auto post = [&](std::size_t s) -> Request* {

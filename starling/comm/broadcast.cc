@@ -63,9 +63,9 @@ class Scatter {
     for (std::size_t v = 1; v < op_.count(); ++v) {
       if (const Blob into = piece(v, q); into.size > 0) {
         const bool own = v == self_;
-        pieces_[q][v] = &op_.receive(position(own ? 0 : v),
-                                     (own ? 0 : kPassed) + static_cast<Slot>(q), into,
-                                     "a piece of the broadcast");
+        pieces_[q][v] =
+            &op_.receive(position(own ? 0 : v), (own ? 0 : kPassed) + static_cast<Slot>(q), into,
+                         "a piece of the broadcast");
       }
     }
   }

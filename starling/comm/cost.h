@@ -1,6 +1,7 @@
 // The closed forms: what each collective costs on an idle network on which every worker has a card
 // of its own, a message of b bytes takes latency + b / bandwidth, and arithmetic is free.
-// What a simulated or a real run is held against.
+// Where members do not all do the same (a number that is not a power of two), the cards are
+// followed message by message instead. What a simulated or a real run is held against.
 #pragma once
 
 #include <cstddef>
@@ -26,5 +27,6 @@ Cost broadcast_cost(std::size_t members, double bytes, std::size_t chunk, Link l
 Cost all_reduce_cost(AllReduce algorithm, std::size_t members, double bytes, Link link);
 // The most neighbours that any worker sends to or receives from.
 Cost exchange_cost(std::size_t neighbours, double bytes, Link link);
+Cost push_cost(std::size_t neighbours, double bytes, Link link);
 
 }  // namespace starling::comm

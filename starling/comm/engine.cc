@@ -145,8 +145,8 @@ void Engine::on_control(Rank from, std::span<const std::byte> message) {
       return on_abort(from, header, payload);
     case Letter::Query: {
       const Ended& known = ended(header.operation);
-      const bool began = operations_.contains(header.operation) ||
-                         (known.known && known.id == header.operation);
+      const bool began =
+          operations_.contains(header.operation) || (known.known && known.id == header.operation);
       return post(from,
                   {.operation = header.operation,
                    .signature = {},

@@ -13,10 +13,10 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <unordered_map>
-#include <set>
 #include <vector>
 
 #include "starling/base/cancellation.h"
@@ -33,7 +33,7 @@ class Operation;
 
 struct EngineOptions {
   // Bytes per message of a large collective; 0: one message per segment.
-  std::size_t chunk = 256 * 1024;
+  std::size_t chunk = 262144;
   // Unacknowledged messages per peer and operation. At least 2.
   std::size_t window = 16;
   // No progress for this long: the operation fails, naming whom it waits for.

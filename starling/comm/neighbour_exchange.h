@@ -11,9 +11,9 @@
 
 namespace starling::comm {
 
-// out = self_weight * in + sum over row.in of weight_j * (in of j), added by the fixed tree over the
-// sources in rank order. `in` goes to everyone in row.out. Weights are the receiver's.
-// Cost: 1 hop; max(in, out) * B bytes; extra memory: 2 chunks per in-neighbour.
+// out = self_weight * in + sum over row.in of weight_j * (in of j), added by the fixed tree over
+// the sources in rank order. `in` goes to everyone in row.out. Weights are the receiver's. Cost: 1
+// hop; max(in, out) * B bytes; extra memory: 2 chunks per in-neighbour.
 Task<Report> neighbour_exchange(Engine& engine, std::uint64_t id, topology::Neighbours row,
                                 ConstBuffer in, Buffer out);
 

@@ -42,6 +42,14 @@ void require_row(const char* who, Rank self, const topology::Neighbours& row) {
           row.self_weight);
 }
 
+std::vector<topology::Edge> send_order(Rank self, const topology::Neighbours& row) {
+  std::vector<topology::Edge> order = row.out;
+  const auto ahead = std::find_if(order.begin(), order.end(),
+                                  [&](const topology::Edge& e) { return e.peer > self; });
+  std::rotate(order.begin(), ahead, order.end());
+  return order;
+}
+
 namespace {
 
 class Flow {
@@ -54,14 +62,8 @@ class Flow {
         cut_(in.blob.size, 1, op.engine().options().chunk),
         piece_(std::min(cut_.chunk_bytes(), in.blob.size)),
         landing_(op.scratch(2 * row.in.size() * piece_)),
-        incoming_(2 * row.in.size()) {
-    // Everyone sends first to whoever is next ahead of it, so that cards are shared evenly.
-    for (const topology::Edge& edge : row.out) {
-      targets_.push_back(edge.peer);
-    }
-    const auto ahead = std::lower_bound(targets_.begin(), targets_.end(), op.member(op.self()));
-    std::rotate(targets_.begin(), ahead, targets_.end());
-  }
+        incoming_(2 * row.in.size()),
+        targets_(send_order(op.member(op.self()), row)) {}
 
   Task<void> run(Task<std::vector<double>> in_weights) {
     std::vector<double> weights;
@@ -75,8 +77,8 @@ class Flow {
       if (q + 1 < cut_.chunks()) {
         post(q + 1);
       }
-      for (Rank target : targets_) {
-        co_await op_.send(op_.position_of(target), static_cast<Slot>(q), slice(q));
+      for (const topology::Edge& edge : targets_) {
+        co_await op_.send(op_.position_of(edge.peer), static_cast<Slot>(q), slice(q));
       }
       std::vector<ConstBlob> terms(row_.in.size() + 1, slice(q));
       for (std::size_t i = 0; i < row_.in.size(); ++i) {
@@ -118,13 +120,13 @@ class Flow {
   std::size_t piece_;
   Blob landing_;
   std::vector<Request*> incoming_;  // by parity of the chunk, by in-neighbour
-  std::vector<Rank> targets_;
+  std::vector<topology::Edge> targets_;
 };
 
 }  // namespace
 
-Task<void> flow(Operation& op, const topology::Neighbours& row, Task<std::vector<double>> in_weights,
-                ConstBuffer in, Buffer out) {
+Task<void> flow(Operation& op, const topology::Neighbours& row,
+                Task<std::vector<double>> in_weights, ConstBuffer in, Buffer out) {
   Flow all(op, row, in, out);
   co_await all.run(std::move(in_weights));
 }

@@ -57,7 +57,7 @@ Operation::Operation(Engine& engine, Call call, Signature signature, Reach reach
       reach_(reach),
       cut_(cut),
       peers_(members_.size()) {
-  // The list may turn out not to be in order; see validate().
+  // In a list that is out of order, the worker is still a member, whom others wait for.
   const auto own = std::find(members_.begin(), members_.end(), engine.rank());
   is_member_ = own != members_.end();
   self_ = is_member_ ? static_cast<std::size_t>(own - members_.begin()) : 0;
@@ -203,9 +203,8 @@ Request& Operation::receive(std::size_t from, Slot slot, Blob into, const char* 
   }
   Peer& source = peer(from);
   request.next_ = std::exchange(source.expected, &request);
-  const auto mail = std::find_if(source.unread.begin(), source.unread.end(), [&](const auto& m) {
-    return m.header.slot == slot;
-  });
+  const auto mail = std::find_if(source.unread.begin(), source.unread.end(),
+                                 [&](const auto& m) { return m.header.slot == slot; });
   if (mail != source.unread.end()) {
     const Engine::Mail taken = std::move(*mail);
     source.unread.erase(mail);
@@ -227,12 +226,10 @@ bool Operation::try_send(const Sending& sending) {
       return false;
     }
     window.sent(id_);
-    engine_.post(to,
-                 {.operation = id_,
-                  .signature = signature_,
-                  .letter = Letter::Data,
-                  .slot = sending.slot},
-                 sending.data);
+    engine_.post(
+        to,
+        {.operation = id_, .signature = signature_, .letter = Letter::Data, .slot = sending.slot},
+        sending.data);
     return true;
   }
   Peer& target = peer(sending.to);
@@ -362,9 +359,8 @@ bool Operation::Greetings::await_ready() const {
 
 void Operation::Greetings::await_suspend(std::coroutine_handle<> body) const {
   // In a group it is known whose is missing.
-  const std::optional<std::size_t> from = operation.reach_ == Reach::Group
-                                              ? std::optional(operation.before(1))
-                                              : std::nullopt;
+  const std::optional<std::size_t> from =
+      operation.reach_ == Reach::Group ? std::optional(operation.before(1)) : std::nullopt;
   operation.wait(body, &operation.greetings_, from, "the greeting");
 }
 
@@ -423,9 +419,8 @@ void Operation::mismatch(Rank from, const Signature& theirs) {
 
 void Operation::peer_lost(Rank peer) {
   if (std::binary_search(members_.begin(), members_.end(), peer)) {
-    fail(std::make_exception_ptr(Error(ErrorCode::Lost, fmt::format("{}: worker {} was lost{}",
-                                                                    title(), peer,
-                                                                    waiting_text()))));
+    fail(std::make_exception_ptr(Error(
+        ErrorCode::Lost, fmt::format("{}: worker {} was lost{}", title(), peer, waiting_text()))));
   }
 }
 
@@ -471,17 +466,15 @@ void Operation::free_request(Request& request) {
 // 24 bits of the operation, 12 of its signature (so that data of a mismatched call never lands in
 // a buffer), 28 of the slot.
 Tag Operation::tag(Slot slot) const {
-  const std::uint64_t shape =
-      (signature_.elements * 0x9E3779B97F4A7C15u) ^ signature_.members ^
-      (static_cast<std::uint64_t>(signature_.kind) << 50) ^
-      (static_cast<std::uint64_t>(signature_.type) << 54) ^
-      (static_cast<std::uint64_t>(signature_.algorithm) << 58) ^ signature_.chunk;
+  const std::uint64_t shape = (signature_.elements * 0x9E3779B97F4A7C15u) ^ signature_.members ^
+                              (static_cast<std::uint64_t>(signature_.kind) << 50) ^
+                              (static_cast<std::uint64_t>(signature_.type) << 54) ^
+                              (static_cast<std::uint64_t>(signature_.algorithm) << 58) ^
+                              signature_.chunk;
   return ((id_ & 0xFFFFFF) << 40) | (((shape * 0x9E3779B97F4A7C15u) >> 52) << 28) | slot;
 }
 
-std::string Operation::title() const {
-  return fmt::format("{} {}", name_of(signature_.kind), id_);
-}
+std::string Operation::title() const { return fmt::format("{} {}", name_of(signature_.kind), id_); }
 
 std::string Operation::waiting_text() const {
   if (waiting_.body == nullptr) {

@@ -125,8 +125,8 @@ class Operation final : private Cancellation::Subscriber {
     bool started = false;     // what it answered to a Query
     bool answered = false;
     Duration waited{0};
-    Request* expected = nullptr;         // mail that the body awaits
-    std::vector<Engine::Mail> unread;    // mail that the body has not asked for yet
+    Request* expected = nullptr;       // mail that the body awaits
+    std::vector<Engine::Mail> unread;  // mail that the body has not asked for yet
   };
   struct Waiting {
     std::coroutine_handle<> body;

@@ -19,10 +19,12 @@ constexpr Slot kShare = 1 << 27;
 
 Blob bytes_of(Share& share) { return {reinterpret_cast<std::byte*>(&share), sizeof(Share)}; }
 
-// Sends out this worker's shares; awaited, gives those of its in-neighbours and sets the new weight.
+// Sends out this worker's shares; awaited, gives those of its in-neighbours and sets the new
+// weight.
 class Shares {
  public:
-  Shares(Operation& op, const topology::Neighbours& row) : op_(op), row_(row), theirs_(row.in.size()) {
+  Shares(Operation& op, const topology::Neighbours& row)
+      : op_(op), row_(row), theirs_(row.in.size()) {
     for (std::size_t i = 0; i < row.in.size(); ++i) {
       incoming_.push_back(&op.receive(op.position_of(row.in[i].peer), kShare, bytes_of(theirs_[i]),
                                       "its push weight"));
@@ -30,7 +32,7 @@ class Shares {
   }
 
   Task<void> send(double weight) {
-    for (const topology::Edge& edge : row_.out) {
+    for (const topology::Edge& edge : send_order(op_.member(op_.self()), row_)) {
       Share mine{edge.weight, weight};
       co_await op_.send(op_.position_of(edge.peer), kShare, bytes_of(mine));
     }

@@ -16,8 +16,8 @@ struct Pushed {
   Report report;
 };
 
-// out = self_weight * in + sum of share_j * (in of j); the same for the weight. Worker j decides the
-// share for each edge: row.out's weights and self_weight are this worker's shares and sum to 1;
+// out = self_weight * in + sum of share_j * (in of j); the same for the weight. Worker j decides
+// the share for each edge: row.out's weights and self_weight are this worker's shares and sum to 1;
 // row.in names the senders, whose weights travel with their data (those in row.in are not read).
 Task<Pushed> push_sum(Engine& engine, std::uint64_t id, topology::Neighbours row, double weight,
                       ConstBuffer in, Buffer out);

@@ -13,15 +13,14 @@ constexpr std::uint64_t kEventsPerProgress = 1 << 15;
 }  // namespace
 
 Cluster::Cluster(ClusterOptions options) : network_(options.network) {
-  const comm::Arithmetic& arithmetic = options.payload == Payload::Real
-                                           ? static_cast<const comm::Arithmetic&>(real_)
-                                           : weightless_;
+  const comm::Arithmetic& arithmetic =
+      options.payload == Payload::Real ? static_cast<const comm::Arithmetic&>(real_) : weightless_;
   if (options.payload == Payload::Weightless) {
     options.engine.chunk = 0;
   }
   for (std::uint32_t r = 0; r < network_.size(); ++r) {
-    engines_.push_back(std::make_unique<comm::Engine>(network_.endpoint(Rank{r}), arithmetic,
-                                                      options.engine));
+    engines_.push_back(
+        std::make_unique<comm::Engine>(network_.endpoint(Rank{r}), arithmetic, options.engine));
     network_.attach(*engines_.back());
   }
 }
@@ -47,12 +46,18 @@ std::vector<std::exception_ptr> Cluster::run(const Program& program, const Progr
     }
     return first < size();
   };
-  bool silent = false;
-  while (more() && !silent) {
-    silent = !network_.step();
-    if (progress && network_.events() % kEventsPerProgress == 0) {
-      progress(network_);
+  try {
+    while (more() && network_.step()) {
+      if (progress && network_.events() % kEventsPerProgress == 0) {
+        progress(network_);
+      }
     }
+  } catch (...) {
+    // Programs may be dropped only when nothing of theirs is under way.
+    for (const auto& engine : engines_) {
+      engine->close();
+    }
+    throw;
   }
   std::vector<std::exception_ptr> ends;
   for (std::uint32_t r = 0; r < size(); ++r) {

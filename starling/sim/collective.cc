@@ -28,9 +28,10 @@ class Simulation {
     if (options_.verify) {
       fill();
     }
-    ClusterOptions cluster_options{.network = options_.network,
-                                   .engine = options_.engine,
-                                   .payload = options_.verify ? Payload::Real : Payload::Weightless};
+    ClusterOptions cluster_options{
+        .network = options_.network,
+        .engine = options_.engine,
+        .payload = options_.verify ? Payload::Real : Payload::Weightless};
     Cluster cluster(cluster_options);
     result_.workers.resize(workers_);
     rethrow_first(
@@ -44,6 +45,7 @@ class Simulation {
     for (std::uint32_t r = 0; r < workers_; ++r) {
       const Traffic& traffic = cluster.network().sent_by(Rank{r});
       result_.workers[r].bytes_sent = traffic.bulk_bytes + traffic.control_bytes;
+      result_.workers[r].messages_sent = traffic.messages;
       result_.seconds = std::max(result_.seconds, result_.workers[r].finished);
     }
     price();
@@ -131,8 +133,7 @@ class Simulation {
     const Rank self = engine.rank();
     for (const Late& late : options_.late) {
       if (late.worker == self) {
-        co_await engine.sleep_for(
-            std::chrono::duration_cast<Duration>(Seconds(late.seconds)));
+        co_await engine.sleep_for(std::chrono::duration_cast<Duration>(Seconds(late.seconds)));
       }
     }
     WorkerResult& own = result_.workers[self.index()];
@@ -244,18 +245,25 @@ class Simulation {
         result_.algorithm =
             algorithm() == AllReduce::Auto ? comm::choose(members, bytes()) : algorithm();
         result_.closed_form = comm::all_reduce_cost(result_.algorithm, members, size, link);
+        // The last group may be smaller, and not cheaper.
+        const std::size_t last = group_of(Rank{static_cast<std::uint32_t>(workers_ - 1)}).size();
+        const comm::Cost other = comm::all_reduce_cost(algorithm(), last, size, link);
+        result_.closed_form = {.seconds = std::max(result_.closed_form.seconds, other.seconds),
+                               .bytes = std::max(result_.closed_form.bytes, other.bytes)};
         break;
       }
       case CollectiveKind::Broadcast:
-        result_.closed_form = comm::broadcast_cost(
-            workers_, size, options_.verify ? options_.engine.chunk : 0, link);
+        result_.closed_form =
+            comm::broadcast_cost(workers_, size, options_.verify ? options_.engine.chunk : 0, link);
         break;
       case CollectiveKind::Barrier:
         result_.closed_form = comm::barrier_cost(workers_, link);
         break;
       case CollectiveKind::Neighbour:
-      case CollectiveKind::Push:
         result_.closed_form = comm::exchange_cost(neighbours_of(Rank{0}).out.size(), size, link);
+        break;
+      case CollectiveKind::Push:
+        result_.closed_form = comm::push_cost(neighbours_of(Rank{0}).out.size(), size, link);
         break;
     }
   }

@@ -52,7 +52,8 @@ struct WorkerResult {
   double arrived = 0;
   double finished = 0;
   std::vector<comm::Wait> waits;
-  std::uint64_t bytes_sent = 0;
+  std::uint64_t bytes_sent = 0;  // headers included
+  std::uint64_t messages_sent = 0;
 };
 
 struct CollectiveResult {

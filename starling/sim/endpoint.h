@@ -66,9 +66,9 @@ class Endpoint final : public comm::Endpoint {
   bool dead_ = false;
   bool stopped_ = false;
   bool closed_ = false;
-  std::uint64_t reported_ = 0;             // how often something has happened here
-  std::vector<std::uint32_t> pending_;     // items
-  std::vector<Event> backlog_;             // what happened while stopped
+  std::uint64_t reported_ = 0;          // how often something has happened here
+  std::vector<std::uint32_t> pending_;  // items
+  std::vector<Event> backlog_;          // what happened while stopped
   std::set<Rank> lost_;
   std::pmr::unsynchronized_pool_resource pool_;
   // A receive that waits for its message, or a message that waits for its receive.

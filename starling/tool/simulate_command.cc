@@ -85,8 +85,9 @@ void interpret(Arguments& a) {
 }
 
 std::string time_text(double s) {
-  return s >= 1 ? fmt::format("{:.3f} s", s)
-                : s >= 1e-3 ? fmt::format("{:.3f} ms", s * 1e3) : fmt::format("{:.2f} us", s * 1e6);
+  return s >= 1      ? fmt::format("{:.3f} s", s)
+         : s >= 1e-3 ? fmt::format("{:.3f} ms", s * 1e3)
+                     : fmt::format("{:.2f} us", s * 1e6);
 }
 
 // Summed over all workers: how many waited for this one, and how long.
@@ -200,15 +201,13 @@ void print_waits(const Arguments& a, const CollectiveResult& result) {
 
 void print_text(const Arguments& a, const CollectiveResult& result, double wall) {
   const sim::PortOptions& ports = a.options.network.ports;
-  fmt::print("{}{}{} among {} workers, {} per node; {}/s and {} between nodes\n",
-             name_of(a.options.kind),
-             reduces(a.options.kind) ? fmt::format(" ({})", name_of(result.algorithm)) : "",
-             a.options.kind == CollectiveKind::Barrier
-                 ? ""
-                 : fmt::format(" of {}", to_string(a.options.bytes)),
-             ports.workers, ports.per_node,
-             to_string(Bytes{static_cast<std::uint64_t>(ports.bandwidth)}),
-             time_text(ports.latency));
+  fmt::print(
+      "{}{}{} among {} workers, {} per node; {}/s and {} between nodes\n", name_of(a.options.kind),
+      reduces(a.options.kind) ? fmt::format(" ({})", name_of(result.algorithm)) : "",
+      a.options.kind == CollectiveKind::Barrier ? ""
+                                                : fmt::format(" of {}", to_string(a.options.bytes)),
+      ports.workers, ports.per_node, to_string(Bytes{static_cast<std::uint64_t>(ports.bandwidth)}),
+      time_text(ports.latency));
   fmt::print("virtual time     {:>12}   closed form {:>12}{}\n", time_text(result.seconds),
              time_text(result.closed_form.seconds),
              result.closed_form_applies
@@ -315,22 +314,29 @@ void add_simulate_command(CLI::App& app) {
   auto a = std::make_shared<Arguments>();  // lives as long as the options that write to it
   sim::PortOptions& ports = a->options.network.ports;
   ports.workers = 16;
-  c->add_option("--workers", ports.workers, "Number of workers")->capture_default_str();
+  const CLI::Range count(std::size_t{1}, std::size_t{1'000'000}, "1 … 1000000");
+  c->add_option("--workers", ports.workers, "Number of workers")
+      ->capture_default_str()
+      ->check(count);
   c->add_option("--bytes", a->bytes, "Buffer of each worker, such as 4096, 100M or 64Ki")
       ->capture_default_str();
-  c->add_option("--kind", a->kind,
-                "allreduce, ring (the rival), group, neighbour (both on a ring), push (to 1, 2, 4 … "
-                "ahead), broadcast, barrier")
+  c->add_option(
+       "--kind", a->kind,
+       "allreduce, ring (the rival), group, neighbour (both on a ring), push (to 1, 2, 4 … "
+       "ahead), broadcast, barrier")
       ->capture_default_str();
   c->add_option("--algorithm", a->algorithm,
                 "Of allreduce and group: auto, doubling, direct, halving, ring")
       ->capture_default_str();
   c->add_option("--group-size", a->options.group_size, "Of group: workers per group")
-      ->capture_default_str();
+      ->capture_default_str()
+      ->check(count);
   c->add_option("--peers", a->options.peers, "Of push: how many workers each sends to")
-      ->capture_default_str();
+      ->capture_default_str()
+      ->check(count);
   c->add_option("--per-node", ports.per_node, "Workers that share a network card")
-      ->capture_default_str();
+      ->capture_default_str()
+      ->check(count);
   c->add_option("--latency", ports.latency, "Between nodes, seconds")->capture_default_str();
   c->add_option("--bandwidth", a->bandwidth, "Of a card, each way, bytes per second")
       ->capture_default_str();

@@ -1,4 +1,4 @@
-// "Did you mean …?"
+// "Did you mean …?", for words that may also be meant for nothing we know.
 #pragma once
 
 #include <span>

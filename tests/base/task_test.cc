@@ -167,11 +167,14 @@ TEST(Running, CancelledBeforeItWaits) {
   Gate first(loop.ready);
   Gate second(loop.ready);
   auto both = [](Gate& a, Gate& b) -> Task<void> {
+    bool cancelled = false;
     try {
       co_await a;
     } catch (const Error&) {
+      cancelled = true;
     }
-    co_await b;  // already cancelled: does not wait for b
+    EXPECT_TRUE(cancelled);
+    co_await b;  // does not wait for b either
   };
   Running<void> r(both(first, second));
   r.cancel(std::make_exception_ptr(Error(ErrorCode::Cancelled, "enough")));
@@ -215,7 +218,9 @@ TEST(Running, CancellationIsHandedToTheAwaitedOne) {
 TEST(Running, MayBeDroppedWhileSuspended) {
   Loop loop;
   Gate gate(loop.ready);
-  { Running<int> r(passes(gate, 1)); }
+  {
+    Running<int> r(passes(gate, 1));
+  }
   SUCCEED();  // asan tells
 }
 

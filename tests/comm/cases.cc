@@ -126,9 +126,7 @@ Task<void> neighbours(Engine& engine, Trial& trial, std::uint64_t id) {
   check(same_bits(in, trial.input<float>(engine.rank())), "the input was changed");
 }
 
-Task<void> neighbour_case(Engine& engine, Trial& trial) {
-  co_await neighbours(engine, trial, 1);
-}
+Task<void> neighbour_case(Engine& engine, Trial& trial) { co_await neighbours(engine, trial, 1); }
 
 Task<void> push_case(Engine& engine, Trial& trial) {
   const Rank self = engine.rank();
@@ -152,8 +150,8 @@ Task<void> many_case(Engine& engine, Trial& trial) {
   std::vector<Running<void>> all;
   all.emplace_back(reduce<float>(engine, trial, 1, trial.everyone(), AllReduce::Direct));
   all.emplace_back(broadcast(engine, trial, 2));
-  all.emplace_back(reduce<double>(engine, trial, 3, trial.group_of(engine.rank()),
-                                  AllReduce::Doubling));
+  all.emplace_back(
+      reduce<double>(engine, trial, 3, trial.group_of(engine.rank()), AllReduce::Doubling));
   all.emplace_back(neighbours(engine, trial, 4));
   all.emplace_back(reduce<float>(engine, trial, 5, trial.everyone(), AllReduce::Halving));
   all.emplace_back(reduce<float>(engine, trial, 6, trial.everyone(), AllReduce::Ring));

@@ -1,6 +1,7 @@
-// Every collective at many worker counts, each under many seeded schedules: random delays, latencies
-// that reorder pairs, random chunk lengths and windows, several workers per node; with workers that
-// stop for a while, and with one that dies at a random event. STARLING_SCHEDULES sets how many.
+// Every collective at many worker counts, each under many seeded schedules: random delays,
+// latencies that reorder pairs, random chunk lengths and windows, several workers per node; with
+// workers that stop for a while, and with one that dies at a random event. STARLING_SCHEDULES sets
+// how many.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -59,9 +60,8 @@ Played play(const Case& which, Trial& trial, const std::vector<sim::Fault>& faul
     cluster.network().record(result.lines);
   }
   const bool delays = trial.seed() % 3 != 0;
-  result.ends = cluster.run([&](comm::Engine& engine) {
-    return delayed(engine, trial, which, delays);
-  });
+  result.ends =
+      cluster.run([&](comm::Engine& engine) { return delayed(engine, trial, which, delays); });
   result.events = cluster.network().events();
   result.trace = cluster.network().trace_hash();
   return result;
@@ -90,7 +90,9 @@ class Schedules : public testing::TestWithParam<std::tuple<std::size_t, std::siz
   const Case& which() const { return cases()[std::get<0>(GetParam())]; }
   std::size_t workers() const { return std::get<1>(GetParam()); }
   // Large buffers at few workers; at 64 the number of messages is what matters.
-  Trial trial(std::uint64_t seed) const { return {seed, workers(), workers() > 16 ? 1015u : 9001u}; }
+  Trial trial(std::uint64_t seed) const {
+    return {seed, workers(), workers() > 16 ? 1015u : 9001u};
+  }
 };
 
 TEST_P(Schedules, EveryWorkerHasTheRightResult) {
@@ -126,7 +128,8 @@ TEST_P(Schedules, ADeadWorkerIsNamedAndNobodyHangs) {
     RandomSequence draw(Random(seed).stream(workers()).stream(4));
     const std::uint64_t events = play(which(), t, {}, false).events;
     const Rank victim{static_cast<std::uint32_t>(draw.below(workers()))};
-    const Played r = play(which(), t, {{draw.below(events + 1), victim, sim::FaultKind::Die}}, false);
+    const Played r =
+        play(which(), t, {{draw.below(events + 1), victim, sim::FaultKind::Die}}, false);
     for (std::uint32_t w = 0; w < workers(); ++w) {
       if (Rank{w} == victim || !r.ends[w]) {
         continue;
@@ -149,13 +152,13 @@ TEST_P(Schedules, ASeedReplaysToTheSameTrace) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Collectives, Schedules,
-    testing::Combine(testing::Range<std::size_t>(0, 11),
-                     testing::Values<std::size_t>(1, 2, 3, 4, 5, 8, 13, 64)),
-    [](const testing::TestParamInfo<Schedules::ParamType>& instance) {
-      return fmt::format("{}_{}", cases()[std::get<0>(instance.param)].name, std::get<1>(instance.param));
-    });
+INSTANTIATE_TEST_SUITE_P(Collectives, Schedules,
+                         testing::Combine(testing::Range<std::size_t>(0, 11),
+                                          testing::Values<std::size_t>(1, 2, 3, 4, 5, 8, 13, 64)),
+                         [](const testing::TestParamInfo<Schedules::ParamType>& instance) {
+                           return fmt::format("{}_{}", cases()[std::get<0>(instance.param)].name,
+                                              std::get<1>(instance.param));
+                         });
 
 TEST(ScheduleCases, EveryCaseIsInstantiated) { EXPECT_EQ(cases().size(), 11u); }
 

@@ -7,7 +7,8 @@ namespace starling::test {
 namespace {
 
 // Lengths around every border: one element, the largest mail, cuts of 64 bytes, several chunks.
-constexpr std::size_t kLengths[] = {1, 2, 3, 15, 16, 17, 64, 333, 1013, 1014, 1015, 2048, 4099, 9001};
+constexpr std::size_t kLengths[] = {1,   2,    3,    15,   16,   17,   64,
+                                    333, 1013, 1014, 1015, 2048, 4099, 9001};
 
 template <typename T>
 std::vector<T> values(const Random& random, std::size_t n) {

@@ -30,8 +30,7 @@ struct Case {
       sources.push_back(memory.back().data() + j % 5);
     }
     // Infinite weights would leave nothing but NaN.
-    std::replace_if(
-        weights.begin(), weights.end(), [](T w) { return !std::isfinite(w); }, T{3});
+    std::replace_if(weights.begin(), weights.end(), [](T w) { return !std::isfinite(w); }, T{3});
   }
 
   std::vector<T> reference(Kernel kernel) const {

@@ -1,1 +1,0 @@
-#include "starling/topology/neighbours.h"
