@@ -57,7 +57,7 @@ Operation::Operation(Engine& engine, Call call, Signature signature, Reach reach
       reach_(reach),
       cut_(cut),
       peers_(members_.size()) {
-  // In a list that is out of order, the worker is still a member, whom others wait for.
+  // The list may turn out not to be in order; see validate().
   const auto own = std::find(members_.begin(), members_.end(), engine.rank());
   is_member_ = own != members_.end();
   self_ = is_member_ ? static_cast<std::size_t>(own - members_.begin()) : 0;
@@ -300,7 +300,10 @@ void Operation::received(Request& request, Finish how, std::size_t bytes) {
   under_way_ -= request.state_ == Request::State::Receive ? 1 : 0;
   request.state_ = Request::State::Arrived;
   progress();
-  charge(request.position_);
+  // A result that comes while contributions are awaited is not what the time was spent on.
+  if (request.what_ == waiting_.what) {
+    charge(request.position_);
+  }
   if (how == Finish::Lost) {
     peer_lost(members_[request.position_]);
   } else if (how == Finish::Done && bytes != request.into_.size) {

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "starling/base/error.h"
-#include "starling/topology/makers.h"
 #include "starling/base/suggestion.h"
+#include "starling/topology/makers.h"
 
 namespace starling::topology {
 namespace {

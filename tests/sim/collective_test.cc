@@ -204,5 +204,23 @@ TEST(Collective, OptionsThatMakeNoSenseAreRefused) {
   EXPECT_TRUE(refused([](CollectiveOptions& o) { o.engine.window = 1; }));
 }
 
+// Its neighbour's result may come first: that is not whom everybody waited for.
+TEST(Waiting, TheLateWorkerIsChargedNotTheFirstToAnswerIt) {
+  CollectiveOptions options = options_of(CollectiveKind::AllReduce, 13, 1'000'000);
+  options.late = {{Rank{5}, 0.01}};
+  options.network.jitter = 1e-4;
+  const CollectiveResult result = simulate(options);
+  for (std::uint32_t r = 0; r < 13; ++r) {
+    if (r == 5) {
+      continue;
+    }
+    double charged = 0;
+    for (const comm::Wait& wait : result.workers[r].waits) {
+      charged += wait.peer == Rank{5} ? seconds(wait.time) : 0;
+    }
+    EXPECT_NEAR(charged, 0.01, 0.0005) << "worker " << r;
+  }
+}
+
 }  // namespace
 }  // namespace starling::sim

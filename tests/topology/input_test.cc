@@ -2,9 +2,9 @@
 #include <gtest/gtest.h>
 
 #include "starling/base/error.h"
+#include "starling/base/suggestion.h"
 #include "starling/topology/algorithm.h"
 #include "starling/topology/schedule.h"
-#include "starling/base/suggestion.h"
 
 namespace starling::topology {
 namespace {
