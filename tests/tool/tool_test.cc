@@ -63,7 +63,7 @@ void expect_refused(const std::string& arguments, const std::vector<std::string>
 
 const std::vector<std::string>& kinds() {
   static const std::vector<std::string> all = {"allreduce", "ring",      "group",  "neighbour",
-                                                "push",      "broadcast", "barrier"};
+                                               "push",      "broadcast", "barrier"};
   return all;
 }
 
