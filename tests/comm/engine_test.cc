@@ -113,7 +113,8 @@ TEST(EngineSleep, CancelledBeforeItBeginsThrowsToo) {
   const auto twice = [](Engine& engine) -> Task<void> {
     try {
       co_await engine.sleep_for(kSecond);
-    } catch (const Error&) {
+    } catch (const Error& e) {
+      EXPECT_EQ(e.code(), ErrorCode::Cancelled);
     }
     co_await engine.sleep_for(kSecond);
   };

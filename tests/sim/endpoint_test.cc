@@ -673,7 +673,9 @@ TEST(EndpointMemory, ALeaseSeesTheOwnersBytesBothWays) {
   ASSERT_EQ(region.memory.size, 16u);
   std::memcpy(region.memory.data, "from the owner!", 16);
   const auto view = office[1].endpoint().lease(Rank{0}, region.id);
-  ASSERT_TRUE(view);
+  if (!view) {
+    FAIL() << "refused on the same node";
+  }
   ASSERT_EQ(view->size, 16u);
   EXPECT_EQ(std::memcmp(view->data, "from the owner!", 16), 0);
   std::memcpy(view->data, "from its reader", 16);

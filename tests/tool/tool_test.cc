@@ -62,9 +62,9 @@ void expect_refused(const std::string& arguments, const std::vector<std::string>
 }
 
 const std::vector<std::string>& kinds() {
-  static const std::vector<std::string> kAll = {"allreduce", "ring",      "group",  "neighbour",
-                                                "push",      "broadcast", "barrier"};
-  return kAll;
+  static const std::vector<std::string> all = {"allreduce", "ring",      "group",  "neighbour",
+                                               "push",      "broadcast", "barrier"};
+  return all;
 }
 
 nlohmann::json simulate(const std::string& arguments) {
@@ -93,7 +93,7 @@ TEST(Tool, HelpNamesSubcommandsAndExitCodes) {
     const Output result = run(help);
     EXPECT_EQ(result.code, 0);
     EXPECT_EQ(result.err, "");
-    for (const char* part : {"simulate", "--version", "--help", "Exit codes"}) {
+    for (const char* part : {"simulate", "topology", "--version", "--help", "Exit codes"}) {
       EXPECT_TRUE(has(result.out, part)) << part << " is not in: " << result.out;
     }
   }
@@ -120,6 +120,16 @@ TEST(Tool, HelpOfSimulateCollectiveNamesEveryOptionKindAndAlgorithm) {
     words.emplace_back(algorithm);
   }
   for (const std::string& word : words) {
+    EXPECT_TRUE(has(result.out, word)) << word << " is not in: " << result.out;
+  }
+}
+
+TEST(Tool, HelpOfTopologyNamesEveryOption) {
+  const Output result = run("topology --help");
+  EXPECT_EQ(result.code, 0);
+  EXPECT_EQ(result.err, "");
+  for (const char* word : {"--help", "--workers", "--per-node", "--group-size", "--peers", "--seed",
+                           "--sync-period", "--steps", "--bytes", "--json", "names"}) {
     EXPECT_TRUE(has(result.out, word)) << word << " is not in: " << result.out;
   }
 }
