@@ -64,7 +64,6 @@ class Request final : private Completion {
 
   Operation& operation_;
   State state_ = State::Free;
-  bool cancelling_ = false;
   std::uint32_t position_ = 0;
   Slot slot_ = 0;
   Blob into_;
