@@ -39,12 +39,6 @@ class Completion {
   std::uint64_t endpoint_handle = 0;
 };
 
-// Memory that workers of the same node can see, named by its owner and a number.
-struct Region {
-  std::uint64_t id = 0;
-  Blob memory;
-};
-
 class Endpoint {
  public:
   class Listener {
@@ -66,9 +60,9 @@ class Endpoint {
   virtual void listen(Listener& listener) = 0;
   virtual void control(Rank to, std::span<const std::byte> message) = 0;
 
-  // (2) Bulk data. A send is Done when the bytes are in the buffer of a receive that the peer
-  // posted: so the number of unfinished sends is the number of unacknowledged messages. Ends as
-  // Lost when the peer is. Requires: peer != rank(), size > 0.
+  // (2) Bulk data. A send is Done when the peer has posted the receive and the buffer may be
+  // reused: so the number of unfinished sends bounds what waits at the peer. Ends as Lost when the
+  // peer is. Requires: peer != rank(), size > 0.
   virtual void send(Rank to, Tag tag, ConstBlob data, Completion& completion) = 0;
   virtual void receive(Rank from, Tag tag, Blob into, Completion& completion) = 0;
   // Asks for an early end, as Cancelled; it may still end as Done. Requires: `completion` pending.
@@ -85,16 +79,22 @@ class Endpoint {
 
   // (5) is Listener::on_lost.
 
-  // (6) Same-host memory. share() takes a region from the own pool. lease() gives a view of a
-  // region of another worker, or nothing where it cannot be mapped (another node, a refusal); the
-  // owner must not free or reuse the region while leases() is not 0. A lease ends by release() or
-  // by the loss of its holder.
+  // (6) Same-host memory. share() takes memory from the own pool, from any thread. publish() names
+  // a stretch of it for the others (nothing if it is not from the pool); lease() gives a view of
+  // what a peer has named, or nothing if the name does not stand (any more). After withdraw() no
+  // lease begins; the owner must not reuse the memory while leases() is not 0, and not ask again
+  // once it was. A lease ends by release() or by the loss of its holder; a worker holds a name at
+  // most once.
   virtual Node node_of(Rank rank) const = 0;
-  virtual Region share(std::size_t bytes) = 0;
-  virtual void unshare(std::uint64_t region) = 0;
-  virtual std::size_t leases(std::uint64_t region) const = 0;
-  virtual std::optional<Blob> lease(Rank owner, std::uint64_t region) = 0;
-  virtual void release(Rank owner, std::uint64_t region) = 0;
+  // Whether the two of them can lease each other's memory: the same answer on both.
+  virtual bool shares_with(Rank peer) const = 0;
+  virtual Blob share(std::size_t bytes) = 0;
+  virtual void unshare(Blob memory) = 0;
+  virtual std::optional<std::uint64_t> publish(ConstBlob memory) = 0;
+  virtual void withdraw(std::uint64_t name) = 0;
+  virtual std::size_t leases(std::uint64_t name) const = 0;
+  virtual std::optional<Blob> lease(Rank owner, std::uint64_t name) = 0;
+  virtual void release(Rank owner, std::uint64_t name) = 0;
 
   // Ends everything: whatever is pending is told Cancelled before this returns, and nothing is
   // said afterwards.

@@ -128,43 +128,69 @@ void Endpoint::notify() {
   network_.queue_.push(network_.now_, static_cast<std::uint32_t>(Network::Kind::Wake), rank_.value);
 }
 
-comm::Region Endpoint::share(std::size_t bytes) {
-  Shared& region = regions_[next_region_];
-  region.memory.resize(bytes);
-  return {next_region_++, {region.memory.data(), bytes}};
+comm::Blob Endpoint::share(std::size_t bytes) {
+  std::vector<std::byte> memory(std::max<std::size_t>(bytes, 1));
+  std::byte* data = memory.data();
+  shared_.emplace(data, std::move(memory));
+  return {data, bytes};
 }
 
-void Endpoint::unshare(std::uint64_t region) {
-  check(leases(region) == 0, "region {} of worker {} is unshared while {} leases are out", region,
-        rank_, leases(region));
-  regions_.erase(region);
+void Endpoint::unshare(comm::Blob memory) {
+  for (const auto& [name, named] : names_) {
+    const bool inside =
+        named.memory.data >= memory.data && named.memory.data < memory.data + memory.size;
+    check(!inside || (!named.stands && named.holders.empty()),
+          "worker {} gives memory back that others can still see", rank_);
+  }
+  check(shared_.erase(memory.data) == 1, "worker {} gives back what it never took", rank_);
 }
 
-std::size_t Endpoint::leases(std::uint64_t region) const {
-  const auto known = regions_.find(region);
-  check(known != regions_.end(), "worker {} shares no region {}", rank_, region);
+std::optional<std::uint64_t> Endpoint::publish(comm::ConstBlob memory) {
+  const auto after = shared_.upper_bound(memory.data);
+  if (after == shared_.begin()) {
+    return std::nullopt;
+  }
+  std::vector<std::byte>& home = std::prev(after)->second;
+  if (memory.data + memory.size > home.data() + home.size()) {
+    return std::nullopt;
+  }
+  std::byte* data = home.data() + (memory.data - home.data());
+  names_.emplace(next_name_, Named{.memory = {data, memory.size}, .holders = {}});
+  return next_name_++;
+}
+
+void Endpoint::withdraw(std::uint64_t name) {
+  const auto known = names_.find(name);
+  check(known != names_.end() && known->second.stands, "worker {} withdraws {}, which is no name",
+        rank_, name);
+  known->second.stands = false;
+}
+
+std::size_t Endpoint::leases(std::uint64_t name) const {
+  const auto known = names_.find(name);
+  check(known != names_.end(), "worker {} has named nothing {}", rank_, name);
   return known->second.holders.size();
 }
 
-std::optional<comm::Blob> Endpoint::lease(Rank owner, std::uint64_t region) {
+std::optional<comm::Blob> Endpoint::lease(Rank owner, std::uint64_t name) {
   Endpoint& other = *network_.workers_.at(owner.index());
-  if (node_of(owner) != node_of(rank_) || lost_.contains(owner)) {
+  if (!shares_with(owner) || lost_.contains(owner)) {
     return std::nullopt;
   }
-  const auto known = other.regions_.find(region);
-  if (known == other.regions_.end()) {
+  const auto known = other.names_.find(name);
+  if (known == other.names_.end() || !known->second.stands) {
     return std::nullopt;
   }
-  known->second.holders.insert(rank_);
-  return comm::Blob{known->second.memory.data(), known->second.memory.size()};
+  check(known->second.holders.insert(rank_).second, "worker {} holds {} of worker {} twice", rank_,
+        name, owner);
+  return known->second.memory;
 }
 
-void Endpoint::release(Rank owner, std::uint64_t region) {
-  auto& holders = network_.workers_.at(owner.index())->regions_.at(region).holders;
-  const auto own = holders.find(rank_);
-  check(own != holders.end(), "worker {} holds no lease of region {} of worker {}", rank_, region,
-        owner);
-  holders.erase(own);
+void Endpoint::release(Rank owner, std::uint64_t name) {
+  auto& names = network_.workers_.at(owner.index())->names_;
+  const auto known = names.find(name);
+  check(known != names.end() && known->second.holders.erase(rank_) == 1,
+        "worker {} holds no lease of {} of worker {}", rank_, name, owner);
 }
 
 void Endpoint::close() {

@@ -32,11 +32,14 @@ class Endpoint final : public comm::Endpoint {
   void wait(Time until) override;
   void notify() override;
   Node node_of(Rank rank) const override { return network_.ports_.node_of(rank); }
-  comm::Region share(std::size_t bytes) override;
-  void unshare(std::uint64_t region) override;
-  std::size_t leases(std::uint64_t region) const override;
-  std::optional<comm::Blob> lease(Rank owner, std::uint64_t region) override;
-  void release(Rank owner, std::uint64_t region) override;
+  bool shares_with(Rank peer) const override { return node_of(peer) == node_of(rank_); }
+  comm::Blob share(std::size_t bytes) override;
+  void unshare(comm::Blob memory) override;
+  std::optional<std::uint64_t> publish(comm::ConstBlob memory) override;
+  void withdraw(std::uint64_t name) override;
+  std::size_t leases(std::uint64_t name) const override;
+  std::optional<comm::Blob> lease(Rank owner, std::uint64_t name) override;
+  void release(Rank owner, std::uint64_t name) override;
   void close() override;
 
  private:
@@ -52,9 +55,10 @@ class Endpoint final : public comm::Endpoint {
       return (key.tag ^ (std::uint64_t{key.from.value} << 32)) * 0x9E3779B97F4A7C15u >> 7;
     }
   };
-  struct Shared {
-    std::vector<std::byte> memory;
-    std::multiset<Rank> holders;
+  struct Named {
+    comm::Blob memory;
+    bool stands = true;
+    std::set<Rank> holders;
   };
 
   void end_soon(comm::Completion& completion, comm::Finish how);
@@ -74,8 +78,9 @@ class Endpoint final : public comm::Endpoint {
   // A receive that waits for its message, or a message that waits for its receive.
   std::pmr::unordered_map<Key, std::uint32_t, KeyHash> table_{&pool_};
   std::unordered_map<Rank, SimTime> last_control_;  // keeps control messages in order per pair
-  std::map<std::uint64_t, Shared> regions_;
-  std::uint64_t next_region_ = 1;
+  std::map<const std::byte*, std::vector<std::byte>> shared_;
+  std::map<std::uint64_t, Named> names_;
+  std::uint64_t next_name_ = 1;
   Traffic traffic_;
 };
 

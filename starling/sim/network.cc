@@ -287,8 +287,8 @@ void Network::die(Rank rank) {
 void Network::notice(const LossNotice& loss) {
   Endpoint& worker = *workers_[loss.observer.index()];
   worker.lost_.insert(loss.lost);
-  for (auto& [id, region] : worker.regions_) {
-    region.holders.erase(loss.lost);
+  for (auto& [name, named] : worker.names_) {
+    named.holders.erase(loss.lost);
   }
   // Their ends are told by events of their own: telling one may cancel others.
   for (std::size_t i = worker.pending_.size(); i-- > 0;) {

@@ -665,82 +665,102 @@ TEST(EndpointClose, TwiceIsOnce) {
 
 // --- (6) Shared memory -----------------------------------------------------------------------
 
-NetworkOptions two_nodes() { return {.ports = {.workers = 4, .per_node = 2}}; }
-
 TEST(EndpointMemory, ALeaseSeesTheOwnersBytesBothWays) {
-  Office office(two_nodes());
-  const comm::Region region = office[0].endpoint().share(16);
-  ASSERT_EQ(region.memory.size, 16u);
-  std::memcpy(region.memory.data, "from the owner!", 16);
-  const auto view = office[1].endpoint().lease(Rank{0}, region.id);
+  Office office(NetworkOptions{.ports = {.workers = 2, .per_node = 2}});
+  const comm::Blob memory = office[0].endpoint().share(16);
+  ASSERT_EQ(memory.size, 16u);
+  std::memcpy(memory.data, "from the owner!", 16);
+  const std::uint64_t name = office[0].endpoint().publish(memory).value();
+  const auto view = office[1].endpoint().lease(Rank{0}, name);
   if (!view) {
     FAIL() << "refused on the same node";
   }
   ASSERT_EQ(view->size, 16u);
   EXPECT_EQ(std::memcmp(view->data, "from the owner!", 16), 0);
   std::memcpy(view->data, "from its reader", 16);
-  EXPECT_EQ(std::memcmp(region.memory.data, "from its reader", 16), 0);
+  EXPECT_EQ(std::memcmp(memory.data, "from its reader", 16), 0);
+}
+
+TEST(EndpointMemory, APartCanBeNamed) {
+  Office office(NetworkOptions{.ports = {.workers = 2, .per_node = 2}});
+  const comm::Blob memory = office[0].endpoint().share(16);
+  const std::uint64_t name = office[0].endpoint().publish(memory.slice(4, 12)).value();
+  const auto view = office[1].endpoint().lease(Rank{0}, name);
+  ASSERT_TRUE(view);
+  EXPECT_EQ(view->data, memory.data + 4);
+  EXPECT_EQ(view->size, 8u);
+}
+
+TEST(EndpointMemory, OnlyPoolMemoryCanBeNamed) {
+  Office office(NetworkOptions{.ports = {.workers = 2, .per_node = 2}});
+  std::vector<std::byte> own(16);
+  EXPECT_FALSE(office[0].endpoint().publish({own.data(), own.size()}));
 }
 
 TEST(EndpointMemory, LeasesAreCountedUntilTheyAreReleased) {
   Office office(NetworkOptions{.ports = {.workers = 4, .per_node = 4}});
   comm::Endpoint& owner = office[0].endpoint();
-  const comm::Region region = owner.share(8);
-  EXPECT_EQ(owner.leases(region.id), 0u);
-  ASSERT_TRUE(office[1].endpoint().lease(Rank{0}, region.id));
-  ASSERT_TRUE(office[1].endpoint().lease(Rank{0}, region.id));
-  ASSERT_TRUE(office[2].endpoint().lease(Rank{0}, region.id));
-  EXPECT_EQ(owner.leases(region.id), 3u);
-  EXPECT_THROW(owner.unshare(region.id), Error) << "a lease is out";
-  EXPECT_THROW(office[3].endpoint().release(Rank{0}, region.id), Error) << "it holds none";
-  office[1].endpoint().release(Rank{0}, region.id);
-  office[2].endpoint().release(Rank{0}, region.id);
-  EXPECT_EQ(owner.leases(region.id), 1u);
-  office[1].endpoint().release(Rank{0}, region.id);
-  owner.unshare(region.id);
-  EXPECT_FALSE(office[1].endpoint().lease(Rank{0}, region.id)) << "it is gone";
-  EXPECT_THROW(owner.leases(region.id), Error);
+  const comm::Blob memory = owner.share(8);
+  const std::uint64_t name = owner.publish(memory).value();
+  EXPECT_EQ(owner.leases(name), 0u);
+  ASSERT_TRUE(office[1].endpoint().lease(Rank{0}, name));
+  ASSERT_TRUE(office[2].endpoint().lease(Rank{0}, name));
+  EXPECT_EQ(owner.leases(name), 2u);
+  EXPECT_THROW(office[3].endpoint().release(Rank{0}, name), Error) << "it holds none";
+  owner.withdraw(name);
+  EXPECT_FALSE(office[3].endpoint().lease(Rank{0}, name)) << "it is gone";
+  EXPECT_EQ(owner.leases(name), 2u) << "who held it still does";
+  EXPECT_THROW(owner.unshare(memory), Error) << "a lease is out";
+  office[1].endpoint().release(Rank{0}, name);
+  office[2].endpoint().release(Rank{0}, name);
+  EXPECT_EQ(owner.leases(name), 0u);
+  owner.unshare(memory);
+  EXPECT_THROW(owner.unshare(memory), Error) << "twice";
 }
 
-TEST(EndpointMemory, AnotherNodeIsRefused) {
-  Office office(two_nodes());
-  const comm::Region region = office[0].endpoint().share(8);
-  EXPECT_EQ(office[2].endpoint().node_of(Rank{0}), Node{0});
-  EXPECT_EQ(office[2].endpoint().node_of(Rank{2}), Node{1});
-  EXPECT_FALSE(office[2].endpoint().lease(Rank{0}, region.id));
-  EXPECT_FALSE(office[1].endpoint().lease(Rank{0}, region.id + 1)) << "never shared";
-  EXPECT_EQ(office[0].endpoint().leases(region.id), 0u);
+TEST(EndpointMemory, NoLeaseAcrossNodes) {
+  Office office(NetworkOptions{.ports = {.workers = 4, .per_node = 2}});
+  const std::uint64_t name = office[0].endpoint().publish(office[0].endpoint().share(8)).value();
+  EXPECT_EQ(office[0].endpoint().node_of(Rank{1}), office[0].endpoint().node_of(Rank{0}));
+  EXPECT_TRUE(office[0].endpoint().shares_with(Rank{1}));
+  EXPECT_FALSE(office[0].endpoint().shares_with(Rank{2}));
+  EXPECT_FALSE(office[2].endpoint().lease(Rank{0}, name));
+  EXPECT_FALSE(office[1].endpoint().lease(Rank{0}, name + 1)) << "never named";
+  EXPECT_EQ(office[0].endpoint().leases(name), 0u);
 }
 
-TEST(EndpointMemory, EveryRegionHasItsOwnNumberAndMemory) {
-  Office office(two_nodes());
-  const comm::Region a = office[0].endpoint().share(8);
-  const comm::Region b = office[0].endpoint().share(8);
-  EXPECT_NE(a.id, b.id);
-  EXPECT_NE(a.memory.data, b.memory.data);
-  office[0].endpoint().unshare(a.id);
-  EXPECT_EQ(office[0].endpoint().leases(b.id), 0u);
+TEST(EndpointMemory, ANameIsNeverUsedTwice) {
+  Office office(NetworkOptions{.ports = {.workers = 2, .per_node = 2}});
+  comm::Endpoint& owner = office[0].endpoint();
+  const comm::Blob memory = owner.share(8);
+  const std::uint64_t first = owner.publish(memory).value();
+  owner.withdraw(first);
+  const std::uint64_t second = owner.publish(memory).value();
+  EXPECT_NE(first, second);
+  EXPECT_FALSE(office[1].endpoint().lease(Rank{0}, first));
+  EXPECT_TRUE(office[1].endpoint().lease(Rank{0}, second));
 }
 
 TEST(EndpointMemory, TheDeathOfItsHolderEndsALease) {
-  Office office(two_nodes());
+  Office office(NetworkOptions{.ports = {.workers = 2, .per_node = 2}});
   comm::Endpoint& owner = office[0].endpoint();
-  const comm::Region region = owner.share(8);
-  ASSERT_TRUE(office[1].endpoint().lease(Rank{0}, region.id));
-  ASSERT_TRUE(office[1].endpoint().lease(Rank{0}, region.id));
+  const comm::Blob memory = owner.share(8);
+  const std::uint64_t name = owner.publish(memory).value();
+  ASSERT_TRUE(office[1].endpoint().lease(Rank{0}, name));
   office.network.die(Rank{1});
-  EXPECT_EQ(owner.leases(region.id), 2u) << "until the loss is known";
+  EXPECT_EQ(owner.leases(name), 1u) << "until the loss is known";
   office.run();
-  EXPECT_EQ(owner.leases(region.id), 0u);
-  owner.unshare(region.id);
+  EXPECT_EQ(owner.leases(name), 0u);
+  owner.withdraw(name);
+  owner.unshare(memory);
 }
 
 TEST(EndpointMemory, NothingIsLeasedFromTheLost) {
-  Office office(two_nodes());
-  const comm::Region region = office[0].endpoint().share(8);
+  Office office(NetworkOptions{.ports = {.workers = 2, .per_node = 2}});
+  const std::uint64_t name = office[0].endpoint().publish(office[0].endpoint().share(8)).value();
   office.network.die(Rank{0});
   office.run();
-  EXPECT_FALSE(office[1].endpoint().lease(Rank{0}, region.id));
+  EXPECT_FALSE(office[1].endpoint().lease(Rank{0}, name));
 }
 
 }  // namespace

@@ -1,0 +1,229 @@
+#include "starling/comm/pool.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <bit>
+#include <cerrno>
+#include <cstring>
+#include <new>
+#include <utility>
+
+#include "starling/base/error.h"
+
+namespace starling::comm {
+namespace {
+
+constexpr std::size_t kPage = 4096;
+constexpr std::size_t kGrain = 64;
+constexpr std::size_t kSlots = 2048;
+constexpr std::size_t kWords = Pool::kMostSeats / 64;
+
+std::size_t round_up(std::size_t bytes, std::size_t to) { return (bytes + to - 1) / to * to; }
+
+std::size_t machine_memory() {
+  return static_cast<std::size_t>(sysconf(_SC_PHYS_PAGES)) *
+         static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+}
+
+std::byte* map_file(int file, std::size_t bytes) {
+  void* at =
+      mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, file, 0);
+  return at == MAP_FAILED ? nullptr : static_cast<std::byte*>(at);
+}
+
+// A name is `count * kSlots + slot`: it leads to its slot, and is never used twice.
+struct alignas(64) Entry {
+  std::atomic<std::uint64_t> name{0};  // 0: does not stand
+  std::atomic<std::uint64_t> offset{0};
+  std::atomic<std::uint64_t> bytes{0};
+  std::array<std::atomic<std::uint64_t>, kWords> holders{};  // one bit per seat
+};
+static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
+
+std::atomic<std::uint64_t>& word_of(Entry& entry, std::size_t seat) {
+  return entry.holders[seat / 64];
+}
+std::uint64_t bit_of(std::size_t seat) { return std::uint64_t{1} << (seat % 64); }
+
+}  // namespace
+
+// At the start of the file.
+struct Pool::Header {
+  std::uint64_t key = 0;
+  std::array<Entry, kSlots> entries;
+
+  static Header& of(std::byte* base) { return *std::launder(reinterpret_cast<Header*>(base)); }
+  Entry& entry(std::uint64_t name) { return entries[name % kSlots]; }
+};
+
+Pool::Pool(std::size_t bytes)
+    : bytes_(round_up((bytes == 0 ? machine_memory() : bytes) + sizeof(Header), kPage)) {
+  file_ = memfd_create("starling-pool", MFD_CLOEXEC);
+  if (file_ < 0 || ftruncate(file_, static_cast<off_t>(bytes_)) != 0 ||
+      (base_ = map_file(file_, bytes_)) == nullptr) {
+    const int why = errno;
+    if (file_ >= 0) {
+      ::close(file_);
+    }
+    throw Error(ErrorCode::Input, fmt::format("no shared memory of {} bytes: {}", bytes_,
+                                              std::strerror(why)));
+  }
+  new (base_) Header;
+  while (getrandom(&key_, sizeof(key_), 0) != sizeof(key_)) {
+  }
+  Header::of(base_).key = key_;
+  const std::size_t begin = round_up(sizeof(Header), kPage);
+  free_.emplace(begin, bytes_ - begin);
+}
+
+Pool::~Pool() {
+  munmap(base_, bytes_);
+  ::close(file_);
+}
+
+PoolAddress Pool::address() const {
+  return {.pid = getpid(), .file = file_, .bytes = bytes_, .key = key_};
+}
+
+// First fit. Large stretches begin on pages of their own, so that streaming stores of one worker
+// do not meet another's data in a line.
+Blob Pool::share(std::size_t bytes) {
+  const std::size_t need = round_up(std::max<std::size_t>(bytes, 1), bytes < kPage ? kGrain : kPage);
+  const std::lock_guard lock(mutex_);
+  for (const auto& [offset, room] : free_) {
+    const std::size_t begin = bytes < kPage ? offset : round_up(offset, kPage);
+    if (begin + need > offset + room) {
+      continue;
+    }
+    const std::size_t end = offset + room;
+    const std::size_t from = offset;
+    free_.erase(from);
+    if (begin > from) {
+      free_.emplace(from, begin - from);
+    }
+    if (begin + need < end) {
+      free_.emplace(begin + need, end - begin - need);
+    }
+    taken_.emplace(begin, need);
+    return {base_ + begin, bytes};
+  }
+  throw Error(ErrorCode::Input,
+              fmt::format("the shared memory of {} bytes has no room for {} more", bytes_, bytes));
+}
+
+void Pool::unshare(Blob memory) {
+  const std::lock_guard lock(mutex_);
+  const auto known = taken_.find(static_cast<std::size_t>(memory.data - base_));
+  check(known != taken_.end(), "memory given back that was not taken");
+  auto [offset, bytes] = *known;
+  taken_.erase(known);
+  auto next = free_.lower_bound(offset);
+  if (next != free_.end() && next->first == offset + bytes) {
+    bytes += next->second;
+    next = free_.erase(next);
+  }
+  if (next != free_.begin()) {
+    const auto before = std::prev(next);
+    if (before->first + before->second == offset) {
+      before->second += bytes;
+      return;
+    }
+  }
+  free_.emplace(offset, bytes);
+}
+
+bool Pool::contains(ConstBlob memory) const {
+  return memory.data >= base_ && memory.data + memory.size <= base_ + bytes_;
+}
+
+std::optional<std::uint64_t> Pool::publish(ConstBlob memory) {
+  if (!contains(memory)) {
+    return std::nullopt;
+  }
+  // A few tries: slots are taken in turn, and nearly all names are short-lived.
+  for (int i = 0; i < 64; ++i) {
+    const std::uint64_t name = next_++;
+    Entry& entry = Header::of(base_).entry(name);
+    if (entry.name.load() != 0 || holders(name) != 0) {
+      continue;
+    }
+    entry.offset.store(static_cast<std::uint64_t>(memory.data - base_));
+    entry.bytes.store(memory.size);
+    entry.name.store(name);
+    return name;
+  }
+  return std::nullopt;
+}
+
+void Pool::withdraw(std::uint64_t name) {
+  Entry& entry = Header::of(base_).entry(name);
+  check(entry.name.load() == name, "name {} withdrawn that does not stand", name);
+  entry.name.store(0);
+}
+
+std::size_t Pool::holders(std::uint64_t name) const {
+  std::size_t count = 0;
+  for (const auto& word : Header::of(base_).entry(name).holders) {
+    count += static_cast<std::size_t>(std::popcount(word.load()));
+  }
+  return count;
+}
+
+std::size_t Pool::leases(std::uint64_t name) const { return holders(name); }
+
+void Pool::leave(std::size_t seat) {
+  for (Entry& entry : Header::of(base_).entries) {
+    word_of(entry, seat).fetch_and(~bit_of(seat));
+  }
+}
+
+std::optional<PoolView> PoolView::open(const PoolAddress& address, std::size_t seat) {
+  check(seat < Pool::kMostSeats, "seat {} of a pool", seat);
+  const std::string path = fmt::format("/proc/{}/fd/{}", address.pid, address.file);
+  const int file = ::open(path.c_str(), O_RDWR | O_CLOEXEC);
+  if (file < 0) {
+    return std::nullopt;
+  }
+  // In another PID namespace that path may lead to some other file: look before touching it.
+  std::uint64_t key = 0;
+  const bool same = pread(file, &key, sizeof(key), 0) == sizeof(key) && key == address.key &&
+                    lseek(file, 0, SEEK_END) == static_cast<off_t>(address.bytes);
+  std::byte* base = same ? map_file(file, address.bytes) : nullptr;
+  ::close(file);
+  if (base == nullptr) {
+    return std::nullopt;
+  }
+  return PoolView(base, address.bytes, seat);
+}
+
+PoolView::PoolView(PoolView&& other) noexcept
+    : base_(std::exchange(other.base_, nullptr)), bytes_(other.bytes_), seat_(other.seat_) {}
+
+PoolView::~PoolView() {
+  if (base_ != nullptr) {
+    munmap(base_, bytes_);
+  }
+}
+
+std::optional<Blob> PoolView::lease(std::uint64_t name) {
+  Entry& entry = Pool::Header::of(base_).entry(name);
+  word_of(entry, seat_).fetch_or(bit_of(seat_));
+  if (name == 0 || entry.name.load() != name) {
+    word_of(entry, seat_).fetch_and(~bit_of(seat_));
+    return std::nullopt;
+  }
+  // The name stood while we were marked as holder: what it names stays until we release.
+  return Blob{base_ + entry.offset.load(), entry.bytes.load()};
+}
+
+void PoolView::release(std::uint64_t name) {
+  word_of(Pool::Header::of(base_).entry(name), seat_).fetch_and(~bit_of(seat_));
+}
+
+}  // namespace starling::comm
