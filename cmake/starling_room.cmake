@@ -50,6 +50,24 @@ function(starling_room name)
   endif()
 endfunction()
 
+# Where modules are built; installed they are in <libdir>/starling.
+set(STARLING_MODULE_DIR ${PROJECT_BINARY_DIR}/modules)
+
+# starling_module(NAME SOURCES … LINK …)
+# Makes starling_NAME.so, which a program loads when it needs it (starling/comm/module.h): the one
+# place where its foreign library is linked.
+function(starling_module name)
+  cmake_parse_arguments(MODULE "" "" "SOURCES;LINK" ${ARGN})
+  add_library(starling_${name} MODULE ${MODULE_SOURCES})
+  target_link_libraries(starling_${name} PRIVATE ${MODULE_LINK} starling_flags)
+  target_include_directories(starling_${name} PRIVATE ${PROJECT_SOURCE_DIR})
+  set_target_properties(starling_${name} PROPERTIES
+    PREFIX "" LIBRARY_OUTPUT_DIRECTORY ${STARLING_MODULE_DIR})
+  if(STARLING_INSTALL)
+    install(TARGETS starling_${name} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/starling)
+  endif()
+endfunction()
+
 # starling_test(NAME SOURCES … LINK … [TIMEOUT seconds])
 # One executable, one ctest entry per file of cases; a test that hangs is a failure.
 function(starling_test name)
