@@ -77,6 +77,7 @@ struct Promise<void> : PromiseBase {
 template <typename T = void>
 class [[nodiscard]] Task {
  public:
+  using Value = T;
   using promise_type = internal::Promise<T>;
 
   Task(Task&& other) noexcept : frame_(std::exchange(other.frame_, nullptr)) {}

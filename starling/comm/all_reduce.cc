@@ -1,5 +1,7 @@
 #include "starling/comm/all_reduce.h"
 
+#include <algorithm>
+
 #include "starling/base/error.h"
 
 namespace starling::comm {
@@ -9,6 +11,24 @@ namespace {
 // per pair beat log k hops.
 constexpr std::size_t kFewMembers = 16;
 constexpr std::size_t kLongSegment = 16384;
+
+// More would not fit the message that gathers their names.
+constexpr std::size_t kMostSharing = 128;
+
+bool all_share(Engine& engine, std::span<const Rank> members) {
+  if (!engine.options().in_shared_memory || members.size() > kMostSharing) {
+    return false;
+  }
+  return std::all_of(members.begin(), members.end(), [&](Rank r) {
+    return r.index() < engine.size() && engine.endpoint().shares_with(r);
+  });
+}
+
+Operation::Greet greeting_of(AllReduce algorithm) {
+  return algorithm == AllReduce::Doubling ? Operation::Greet::BeforeBulk
+         : algorithm == AllReduce::Shared ? Operation::Greet::Never
+                                          : Operation::Greet::Always;
+}
 
 Task<void> body(Operation& op, ConstBuffer in, Buffer out, AllReduce algorithm) {
   require_buffers("all-reduce", in, out);
@@ -29,6 +49,9 @@ Task<void> body(Operation& op, ConstBuffer in, Buffer out, AllReduce algorithm) 
     case AllReduce::Halving:
       co_await reduce_by_halving(op, in, out);
       break;
+    case AllReduce::Shared:
+      co_await reduce_in_shared_memory(op, in, out);
+      break;
     case AllReduce::Ring:
       co_await reduce_on_ring(op, in, out);
       break;
@@ -47,6 +70,8 @@ std::string_view name_of(AllReduce algorithm) {
       return "direct";
     case AllReduce::Halving:
       return "halving";
+    case AllReduce::Shared:
+      return "shared";
     case AllReduce::Ring:
       return "ring";
   }
@@ -64,14 +89,16 @@ AllReduce choose(std::size_t members, std::size_t bytes) {
 Task<Report> all_reduce(Engine& engine, Call call, ConstBuffer in, Buffer out,
                         AllReduce algorithm) {
   if (algorithm == AllReduce::Auto) {
-    algorithm = choose(call.members.size(), in.blob.size);
+    algorithm = all_share(engine, call.members) && in.blob.size > kSmall
+                    ? AllReduce::Shared
+                    : choose(call.members.size(), in.blob.size);
   }
   Operation op(engine, call,
                {.elements = in.elements(),
                 .kind = Kind::AllReduce,
                 .type = in.type,
                 .algorithm = static_cast<std::uint8_t>(algorithm)},
-               Operation::Reach::Group, /*cut=*/algorithm != AllReduce::Doubling);
+               Operation::Reach::Group, greeting_of(algorithm));
   co_return co_await op.run(body(op, in, out, algorithm));
 }
 

@@ -22,6 +22,7 @@ enum class AllReduce : std::uint8_t {
   Doubling,  // all_reduce_doubling.cc: fewest hops, for small buffers
   Direct,    // all_reduce_direct.cc: every member owns a segment; two hops, for large ones
   Halving,   // all_reduce_halving.cc: as many bytes in log k hops, for many members
+  Shared,    // all_reduce_shared.cc: in place, where all members map each other's memory
   Ring,      // all_reduce_ring.cc: the rival
 };
 std::string_view name_of(AllReduce algorithm);
@@ -37,6 +38,7 @@ Task<Report> all_reduce(Engine& engine, Call call, ConstBuffer in, Buffer out,
 Task<void> reduce_by_doubling(Operation& op, ConstBuffer in, Buffer out);
 Task<void> reduce_directly(Operation& op, ConstBuffer in, Buffer out);
 Task<void> reduce_by_halving(Operation& op, ConstBuffer in, Buffer out);
+Task<void> reduce_in_shared_memory(Operation& op, ConstBuffer in, Buffer out);
 Task<void> reduce_on_ring(Operation& op, ConstBuffer in, Buffer out);
 
 }  // namespace starling::comm

@@ -95,6 +95,9 @@ class Endpoint {
   virtual std::size_t leases(std::uint64_t name) const = 0;
   virtual std::optional<Blob> lease(Rank owner, std::uint64_t name) = 0;
   virtual void release(Rank owner, std::uint64_t name) = 0;
+  // Takes withdrawn memory back from those who still hold it: they go on with the old pages, the
+  // owner finds the same bytes at the same place, but that memory is in the pool no more.
+  virtual void abandon(std::uint64_t name) = 0;
 
   // Ends everything: whatever is pending is told Cancelled before this returns, and nothing is
   // said afterwards.

@@ -36,6 +36,8 @@ struct EngineOptions {
   std::size_t chunk = 262144;
   // Unacknowledged messages per peer and operation. At least 2.
   std::size_t window = 16;
+  // Whether all_reduce may sum in memory that its members share. The same on all workers.
+  bool in_shared_memory = false;
   // No progress for this long: the operation fails, naming whom it waits for.
   Duration max_stall = std::chrono::minutes(10);
   // How long a stalled operation waits for the others to say whether they have started it.
@@ -55,6 +57,7 @@ class Engine final : private Endpoint::Listener {
   const EngineOptions& options() const { return options_; }
   const Arithmetic& arithmetic() const { return arithmetic_; }
   Endpoint& endpoint() { return endpoint_; }
+  bool closed() const { return closed_; }
   bool lost(Rank peer) const { return lost_.contains(peer); }
 
   // Resumes what was ready when called; true if more has become ready meanwhile.

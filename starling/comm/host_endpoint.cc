@@ -36,6 +36,7 @@ HostEndpoint::HostEndpoint(Crew crew, std::unique_ptr<Pool> pool, std::unique_pt
       lifelines_(std::move(lifelines)),
       wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
       lost_(crew_.nodes.size()),
+      greeted_(crew_.nodes.size()),
       understood_(crew_.nodes.size()) {
   check(wake_ >= 0, "eventfd: {}", std::strerror(errno));
   // Numbers of transfers must not be guessed by strangers, nor repeat those of an earlier job.
@@ -113,6 +114,9 @@ void HostEndpoint::on_packet(Rank from, std::span<const std::byte> packet) {
       return;
     case Letter::Void:
       return on_void(from, header);
+    case Letter::Greeting:
+      greeted_[from.index()] = true;
+      return;
     case Letter::Leaving:
       return post(from, {.letter = Letter::Understood});
     case Letter::Understood:
@@ -213,7 +217,7 @@ void HostEndpoint::lose(Rank peer) {
   for (const Id id : ended) {
     end_soon(id, Finish::Lost);
   }
-  if (!closed_) {
+  if (!closed_ && listener_ != nullptr) {
     ++told_;
     listener_->on_lost(peer);
   }
@@ -325,27 +329,40 @@ void HostEndpoint::poll_files(Duration at_most) {
 
 // --- The end ---------------------------------------------------------------------------------
 
-// Others may still need what we have sent: leave only when they have heard all of it, or are gone,
-// or do not answer.
-void HostEndpoint::say_goodbye() {
-  const auto all_understood = [this] {
-    for (std::size_t r = 0; r < size(); ++r) {
-      if (r != rank().index() && !lost_[r] && !understood_[r]) {
-        return false;
-      }
-    }
-    return true;
-  };
-  for (std::uint32_t r = 0; r < size(); ++r) {
-    if (Rank{r} != rank()) {
-      post(Rank{r}, {.letter = Letter::Leaving});
+bool HostEndpoint::all_of_them(const std::vector<bool>& said) const {
+  for (std::size_t r = 0; r < size(); ++r) {
+    if (r != rank().index() && !lost_[r] && !said[r]) {
+      return false;
     }
   }
-  const Time until = now() + kGoodbye;
-  while (!all_understood() && now() < until) {
-    report();
-    if (!all_understood()) {
-      sleep(until);
+  return true;
+}
+
+// Sends one letter to everyone and waits until all who are not lost have answered.
+void HostEndpoint::say_to_all(Letter letter, const std::vector<bool>& answered,
+                              Duration patience) {
+  for (std::uint32_t r = 0; r < size(); ++r) {
+    if (Rank{r} != rank()) {
+      post(Rank{r}, {.letter = letter});
+    }
+  }
+  const Time until = now() + patience;
+  for (report(); !all_of_them(answered) && now() < until; report()) {
+    sleep(until);
+  }
+}
+
+void HostEndpoint::greet_all(Duration patience) {
+  // Nobody listens yet: what else comes is kept by the others until they are greeted.
+  say_to_all(Letter::Greeting, greeted_, patience);
+  for (std::uint32_t r = 0; r < size(); ++r) {
+    if (Rank{r} != rank() && lost_[r]) {
+      throw Error(ErrorCode::Lost,
+                  fmt::format("worker {} ended while the workers were connecting", r));
+    }
+    if (Rank{r} != rank() && !greeted_[r]) {
+      throw Error(ErrorCode::Stalled,
+                  fmt::format("worker {} was not heard of in time by worker {}", r, rank()));
     }
   }
 }
@@ -362,7 +379,9 @@ void HostEndpoint::close() {
     retract(item);
   }
   if (wire_ != nullptr) {
-    say_goodbye();
+    // Others may still need what we have sent: leave only when they have heard all of it, or are
+    // gone, or do not answer.
+    say_to_all(Letter::Leaving, understood_, kGoodbye);
     // Ends whatever the wire still has; it says so, to on_transfer().
     wire_->close();
   }

@@ -50,6 +50,9 @@ class HostEndpoint final : public Endpoint, private Wire::Listener {
   ~HostEndpoint() override;
 
   Wire::Listener& wire_listener() { return *this; }
+  // Exchanges a first packet with everyone, so that all connections stand. Throws Error{Stalled} or
+  // Error{Lost} naming a worker.
+  void greet_all(Duration patience);
   std::optional<Lifelines::Offset> clock_offset(Rank peer) const;
 
   Rank rank() const override { return crew_.self; }
@@ -72,6 +75,7 @@ class HostEndpoint final : public Endpoint, private Wire::Listener {
   std::size_t leases(std::uint64_t name) const override { return pool_->leases(name); }
   std::optional<Blob> lease(Rank owner, std::uint64_t name) override;
   void release(Rank owner, std::uint64_t name) override;
+  void abandon(std::uint64_t name) override { pool_->abandon(name); }
   void close() override;
 
  private:
@@ -84,6 +88,7 @@ class HostEndpoint final : public Endpoint, private Wire::Listener {
     Taken,
     Withdraw,
     Void,
+    Greeting,   // the first packet
     Leaving,    // nothing follows; asks for
     Understood  // everything up to there has been heard
   };
@@ -122,17 +127,17 @@ class HostEndpoint final : public Endpoint, private Wire::Listener {
     Completion* completion = nullptr;
     Rank peer{0};
     Tag tag = 0;
-    Blob into;            // of a receive
-    ConstBlob data;       // of a send
+    Blob into{};               // of a receive
+    ConstBlob data{};          // of a send
     std::uint64_t name = 0;    // of a send from the pool
-    Blob stage;           // of a send: the copy in the pool that was made for it
+    Blob stage{};              // of a send: the copy in the pool that was made for it
     std::uint64_t number = 0;  // of the wire's transfer
     bool cancelled = false;
     bool voided = false;  // its sender has withdrawn: it waits for another offer
     Time when{};
     Finish how = Finish::Done;
     std::size_t bytes = 0;
-    std::vector<std::byte> sand;
+    std::vector<std::byte> sand{};
   };
   struct Offer {
     Id id;
@@ -161,7 +166,8 @@ class HostEndpoint final : public Endpoint, private Wire::Listener {
   void retract(Item& item);
   void lose(Rank peer);
   void look_after(Id id);
-  void say_goodbye();
+  bool all_of_them(const std::vector<bool>& said) const;
+  void say_to_all(Letter letter, const std::vector<bool>& answered, Duration patience);
   void report();
   void ring_timers();
   void look_at_lifelines();
@@ -189,6 +195,7 @@ class HostEndpoint final : public Endpoint, private Wire::Listener {
   std::vector<Key> matched_;  // receives posted after their offer had come
   std::vector<Rank> broken_;
   std::vector<bool> lost_;
+  std::vector<bool> greeted_;     // who has greeted us
   std::vector<bool> understood_;  // who has heard that we leave
   std::uint64_t told_ = 0;        // how often something was said
   Time looked_{};                 // when the lifelines were looked at

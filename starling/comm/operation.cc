@@ -49,13 +49,13 @@ void Request::finish(Finish how, std::size_t bytes) {
 
 // --- Life of an operation --------------------------------------------------------------------
 
-Operation::Operation(Engine& engine, Call call, Signature signature, Reach reach, bool cut)
+Operation::Operation(Engine& engine, Call call, Signature signature, Reach reach, Greet greet)
     : engine_(engine),
       id_(call.id),
       members_(call.members.begin(), call.members.end()),
       signature_(signature),
       reach_(reach),
-      cut_(cut),
+      greet_(greet),
       peers_(members_.size()) {
   // The list may turn out not to be in order; see validate().
   const auto own = std::find(members_.begin(), members_.end(), engine.rank());
@@ -128,7 +128,7 @@ void Operation::open(Cancellation* cancellation) {
 // member before it.
 void Operation::greet() {
   const bool small = signature_.elements * size_of(signature_.type) <= kSmall;
-  if (count() == 1 || (small && !cut_)) {
+  if (count() == 1 || greet_ == Greet::Never || (small && greet_ == Greet::BeforeBulk)) {
     return;
   }
   if (reach_ == Reach::Group) {

@@ -79,10 +79,15 @@ class Operation final : private Cancellation::Subscriber {
     Neighbours,  // each worker has a group of its own; failures are passed on
   };
 
-  // `cut`: the buffer is cut into one piece per member, some of which may be empty, so that a
-  // member may have nothing to say.
+  // When "I am in" is said by a message of its own.
+  enum class Greet {
+    BeforeBulk,  // small messages say it themselves
+    Always,      // the buffer is cut into one piece per member, and a member may have nothing to say
+    Never,       // every member sends and receives small messages anyway
+  };
+
   Operation(Engine& engine, Call call, Signature signature, Reach reach = Reach::Group,
-            bool cut = false);
+            Greet greet = Greet::BeforeBulk);
   ~Operation();
 
   Task<Report> run(Task<void> body);
@@ -192,7 +197,7 @@ class Operation final : private Cancellation::Subscriber {
   std::vector<Rank> members_;
   Signature signature_;
   Reach reach_;
-  bool cut_;
+  Greet greet_;
   std::size_t self_ = 0;
   bool is_member_ = false;
   bool used_ = false;  // the id has been used up by this

@@ -146,6 +146,12 @@ std::optional<std::uint64_t> Pool::publish(ConstBlob memory) {
   if (!contains(memory)) {
     return std::nullopt;
   }
+  const auto offset = static_cast<std::size_t>(memory.data - base_);
+  for (const auto& [begin, bytes] : abandoned_) {
+    if (offset < begin + bytes && begin < offset + memory.size) {
+      return std::nullopt;
+    }
+  }
   // A few tries: slots are taken in turn, and nearly all names are short-lived.
   for (int i = 0; i < 64; ++i) {
     const std::uint64_t name = next_++;
@@ -176,6 +182,19 @@ std::size_t Pool::holders(std::uint64_t name) const {
 }
 
 std::size_t Pool::leases(std::uint64_t name) const { return holders(name); }
+
+void Pool::abandon(std::uint64_t name) {
+  const Entry& entry = Header::of(base_).entry(name);
+  const std::size_t begin = entry.offset.load() / kPage * kPage;
+  const std::size_t end = round_up(entry.offset.load() + entry.bytes.load(), kPage);
+  const std::vector<std::byte> content(base_ + begin, base_ + end);
+  void* at = mmap(base_ + begin, end - begin, PROT_READ | PROT_WRITE,
+                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+  check(at != MAP_FAILED, "mmap: {}", std::strerror(errno));
+  std::memcpy(base_ + begin, content.data(), content.size());
+  std::size_t& longest = abandoned_[begin];
+  longest = std::max(longest, end - begin);
+}
 
 void Pool::leave(std::size_t seat) {
   for (Entry& entry : Header::of(base_).entries) {

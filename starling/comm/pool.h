@@ -62,6 +62,9 @@ class Pool {
   // How many hold `name`, withdrawn or not, except those who left. A withdrawn name that is held by
   // nobody is forgotten: ask no more.
   std::size_t leases(std::uint64_t name) const;
+  // Replaces the pages of what `name` named, in this process alone, by others with the same content;
+  // that memory is never used as shared memory again. Requires: withdrawn.
+  void abandon(std::uint64_t name);
   // Whoever sat there is gone and holds nothing any more.
   void leave(std::size_t seat);
 
@@ -78,6 +81,7 @@ class Pool {
   mutable std::mutex mutex_;                 // guards free_ and taken_
   std::map<std::size_t, std::size_t> free_;  // offset -> bytes
   std::map<std::size_t, std::size_t> taken_;
+  std::map<std::size_t, std::size_t> abandoned_;  // the engine's thread alone
 };
 
 // Another worker's pool, seen from a seat of this worker.

@@ -191,10 +191,10 @@ Bytestring UcxWire::address() const {
   const Bytestring first = packets_->address();
   const Bytestring second = bulk_->address();
   const std::uint32_t length = static_cast<std::uint32_t>(first.size());
-  Bytestring both(sizeof(length));
+  Bytestring both(sizeof(length) + first.size() + second.size());
   std::memcpy(both.data(), &length, sizeof(length));
-  both.insert(both.end(), first.begin(), first.end());
-  both.insert(both.end(), second.begin(), second.end());
+  std::memcpy(both.data() + sizeof(length), first.data(), first.size());
+  std::memcpy(both.data() + sizeof(length) + first.size(), second.data(), second.size());
   return both;
 }
 

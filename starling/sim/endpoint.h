@@ -40,6 +40,7 @@ class Endpoint final : public comm::Endpoint {
   std::size_t leases(std::uint64_t name) const override;
   std::optional<comm::Blob> lease(Rank owner, std::uint64_t name) override;
   void release(Rank owner, std::uint64_t name) override;
+  void abandon(std::uint64_t name) override;
   void close() override;
 
  private:

@@ -44,12 +44,67 @@ Task<void> reduce(Engine& engine, Trial& trial, std::uint64_t id, std::vector<Ra
   std::vector<T> out(in.size(), T{-1});
   const comm::ConstBuffer input = comm::input(std::span(in));
   const comm::Buffer output = comm::output(std::span(out));
-  co_await comm::all_reduce(engine, {.id = id, .members = members}, input, output, algorithm);
+  co_await comm::all_reduce(engine, {.id = trial.id(id), .members = members}, input, output,
+                            algorithm);
+  trial.record(engine.rank(), std::as_bytes(std::span(out)));
   check(same_bits(in, trial.input<T>(engine.rank())), "the input was changed");
   if (algorithm != AllReduce::Ring) {
     check(same_bits(out, trial.sum<T>(members)), "not the bits of the fixed tree");
   }
   check_near_double(trial, members, out);
+}
+
+// In memory that the members share: their buffers lie there, or are staged, by worker and seed.
+template <typename T>
+Task<void> reduce_shared(Engine& engine, Trial& trial, std::uint64_t id,
+                         std::vector<Rank> members) {
+  const std::vector<T>& given = trial.input<T>(engine.rank());
+  const auto lies_there = [&](std::uint64_t turn) {
+    return (trial.seed() / 2 + turn * engine.rank().value) % 3 == 0;
+  };
+  comm::Endpoint& endpoint = engine.endpoint();
+  const std::size_t bytes = given.size() * sizeof(T);
+  const comm::Blob in_pool = endpoint.share(bytes);
+  const comm::Blob out_pool = endpoint.share(bytes);
+  std::vector<T> in = given;
+  std::vector<T> out(in.size(), T{-1});
+  std::memcpy(in_pool.data, in.data(), bytes);
+  const comm::ConstBuffer input{comm::kTypeOf<T>,
+                                lies_there(trial.seed() % 2)
+                                    ? comm::ConstBlob(in_pool)
+                                    : comm::input(std::span<const T>(in)).blob};
+  const comm::Buffer output{comm::kTypeOf<T>,
+                            lies_there(trial.seed() % 5 == 0 ? 1 : 0)
+                                ? out_pool
+                                : comm::output(std::span(out)).blob};
+  std::exception_ptr error;
+  try {
+    co_await comm::all_reduce(engine, {.id = trial.id(id), .members = members}, input, output,
+                              AllReduce::Shared);
+  } catch (...) {
+    error = std::current_exception();
+  }
+  if (output.blob.data == out_pool.data) {
+    std::memcpy(out.data(), out_pool.data, bytes);
+  }
+  const bool kept = std::memcmp(input.blob.data, given.data(), bytes) == 0;
+  // Nobody may see them any more, whatever has happened: the virtual network insists on it.
+  endpoint.unshare(in_pool);
+  endpoint.unshare(out_pool);
+  if (error) {
+    std::rethrow_exception(error);
+  }
+  check(kept, "the input was changed");
+  check(same_bits(out, trial.sum<T>(members)), "not the bits of the fixed tree");
+  trial.record(engine.rank(), std::as_bytes(std::span(out)));
+}
+
+Task<void> shared_case(Engine& engine, Trial& trial) {
+  if (trial.seed() % 2 == 0) {
+    co_await reduce_shared<float>(engine, trial, 1, trial.everyone());
+  } else {
+    co_await reduce_shared<double>(engine, trial, 1, trial.group_of(engine.rank()));
+  }
 }
 
 template <AllReduce kAlgorithm>
@@ -69,7 +124,7 @@ Task<void> group_case(Engine& engine, Trial& trial) {
 Task<void> barrier_case(Engine& engine, Trial& trial) {
   const std::vector<Rank> members = trial.everyone();
   for (std::uint64_t id = 1; id <= 3; ++id) {
-    co_await comm::barrier(engine, {.id = id, .members = members});
+    co_await comm::barrier(engine, {.id = trial.id(id), .members = members});
   }
 }
 
@@ -79,7 +134,9 @@ Task<void> broadcast(Engine& engine, Trial& trial, std::uint64_t id) {
   std::vector<float> out(in.size(), -1);
   const comm::ConstBuffer input = comm::input(std::span(in));
   const comm::Buffer output = comm::output(std::span(out));
-  co_await comm::broadcast(engine, {.id = id, .members = members}, trial.root(), input, output);
+  co_await comm::broadcast(engine, {.id = trial.id(id), .members = members}, trial.root(), input,
+                           output);
+  trial.record(engine.rank(), std::as_bytes(std::span(out)));
   check(same_bits(out, trial.input<float>(trial.root())), "not what the root sent");
   check(same_bits(in, trial.input<float>(engine.rank())), "the input was changed");
 }
@@ -121,7 +178,8 @@ Task<void> neighbours(Engine& engine, Trial& trial, std::uint64_t id) {
   std::vector<float> out(in.size(), -1);
   const comm::ConstBuffer input = comm::input(std::span(in));
   const comm::Buffer output = comm::output(std::span(out));
-  co_await comm::neighbour_exchange(engine, id, row, input, output);
+  co_await comm::neighbour_exchange(engine, trial.id(id), row, input, output);
+  trial.record(engine.rank(), std::as_bytes(std::span(out)));
   check(same_bits(out, mixed(trial, engine.rank(), row)), "not the bits of the fixed tree");
   check(same_bits(in, trial.input<float>(engine.rank())), "the input was changed");
 }
@@ -136,7 +194,8 @@ Task<void> push_case(Engine& engine, Trial& trial) {
   const comm::ConstBuffer input = comm::input(std::span(in));
   const comm::Buffer output = comm::output(std::span(out));
   const comm::Pushed pushed =
-      co_await comm::push_sum(engine, 1, row, trial.push_weight(self), input, output);
+      co_await comm::push_sum(engine, trial.id(1), row, trial.push_weight(self), input, output);
+  trial.record(self, std::as_bytes(std::span(out)));
   double weight = row.self_weight * trial.push_weight(self);
   for (const topology::Edge& e : row.in) {
     weight += e.weight * trial.push_weight(e.peer);
@@ -168,7 +227,7 @@ Task<void> many_case(Engine& engine, Trial& trial) {
   }
 }
 
-constexpr std::array<Case, 11> kCases = {{
+constexpr std::array<Case, 12> kCases = {{
     {"barrier", barrier_case},
     {"broadcast", broadcast_case},
     {"all_reduce_auto", all_reduce_case<AllReduce::Auto>},
@@ -180,6 +239,7 @@ constexpr std::array<Case, 11> kCases = {{
     {"neighbour_exchange", neighbour_case},
     {"push_sum", push_case},
     {"many_at_once", many_case},
+    {"all_reduce_shared", shared_case, true},
 }};
 
 }  // namespace

@@ -15,6 +15,7 @@ namespace starling::test {
 struct Case {
   std::string_view name;
   Task<void> (*run)(comm::Engine& engine, Trial& trial);
+  bool one_node = false;  // only for workers that share memory
 };
 
 std::span<const Case> cases();

@@ -27,12 +27,15 @@ struct Played {
   std::vector<std::string> lines;
 };
 
-sim::ClusterOptions options_of(std::uint64_t seed, std::size_t workers) {
+sim::ClusterOptions options_of(std::uint64_t seed, std::size_t workers, bool one_node) {
   RandomSequence draw(Random(seed).stream(workers).stream(1));
   sim::ClusterOptions options;
   options.network.seed = seed;
   options.network.ports.workers = workers;
   options.network.ports.per_node = 1 + draw.below(4);
+  if (one_node) {
+    options.network.ports.per_node = workers;
+  }
   options.network.ports.latency = 1e-6 * static_cast<double>(1 + draw.below(20));
   options.network.ports.bandwidth = 1e8 * static_cast<double>(1 + draw.below(100));
   options.network.jitter = draw.below(3) == 0 ? 0 : 1e-4 * draw.uniform();
@@ -51,7 +54,7 @@ Task<void> delayed(comm::Engine& engine, Trial& trial, const Case& which, bool d
 }
 
 Played play(const Case& which, Trial& trial, const std::vector<sim::Fault>& faults, bool record) {
-  sim::Cluster cluster(options_of(trial.seed(), trial.workers()));
+  sim::Cluster cluster(options_of(trial.seed(), trial.workers(), which.one_node));
   for (const sim::Fault& fault : faults) {
     cluster.network().plan(fault);
   }
@@ -153,14 +156,14 @@ TEST_P(Schedules, ASeedReplaysToTheSameTrace) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Collectives, Schedules,
-                         testing::Combine(testing::Range<std::size_t>(0, 11),
+                         testing::Combine(testing::Range<std::size_t>(0, 12),
                                           testing::Values<std::size_t>(1, 2, 3, 4, 5, 8, 13, 64)),
                          [](const testing::TestParamInfo<Schedules::ParamType>& instance) {
                            return fmt::format("{}_{}", cases()[std::get<0>(instance.param)].name,
                                               std::get<1>(instance.param));
                          });
 
-TEST(ScheduleCases, EveryCaseIsInstantiated) { EXPECT_EQ(cases().size(), 11u); }
+TEST(ScheduleCases, EveryCaseIsInstantiated) { EXPECT_EQ(cases().size(), 12u); }
 
 }  // namespace
 }  // namespace starling::test

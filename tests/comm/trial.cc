@@ -58,13 +58,26 @@ T tree_sum(std::span<const T> terms) {
 template float tree_sum(std::span<const float>);
 template double tree_sum(std::span<const double>);
 
-Trial::Trial(std::uint64_t seed, std::size_t workers, std::size_t most_elements)
-    : seed_(seed), workers_(workers), random_(Random(seed).stream(workers)) {
+Trial::Trial(std::uint64_t seed, std::size_t workers, std::size_t most_elements,
+             std::uint64_t first_id)
+    : seed_(seed), first_id_(first_id), workers_(workers), random_(Random(seed).stream(workers)) {
   const std::size_t fits = static_cast<std::size_t>(
       std::upper_bound(std::begin(kLengths), std::end(kLengths), most_elements) -
       std::begin(kLengths));
   elements_ = kLengths[random_.below(fits, 0)];
   root_ = Rank{static_cast<std::uint32_t>(random_.below(workers, 1))};
+}
+
+void Trial::record(Rank rank, std::span<const std::byte> result) {
+  std::uint64_t& hash = digests_.try_emplace(rank.value, 0xCBF29CE484222325u).first->second;
+  for (const std::byte b : result) {
+    hash = (hash ^ static_cast<std::uint64_t>(b)) * 0x100000001B3u;
+  }
+}
+
+std::uint64_t Trial::digest(Rank rank) const {
+  const auto known = digests_.find(rank.value);
+  return known == digests_.end() ? 0 : known->second;
 }
 
 template <>

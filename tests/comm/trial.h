@@ -20,11 +20,17 @@ T tree_sum(std::span<const T> terms);
 
 class Trial {
  public:
-  Trial(std::uint64_t seed, std::size_t workers, std::size_t most_elements);
+  // Operations of the trial have ids from `first_id` on.
+  Trial(std::uint64_t seed, std::size_t workers, std::size_t most_elements,
+        std::uint64_t first_id = 0);
 
   std::size_t workers() const { return workers_; }
   std::size_t elements() const { return elements_; }
   std::uint64_t seed() const { return seed_; }
+  std::uint64_t id(std::uint64_t n) const { return first_id_ + n; }
+  // What workers found, as one number each: equal if all results were, bit by bit.
+  void record(Rank rank, std::span<const std::byte> result);
+  std::uint64_t digest(Rank rank) const;
   Rank root() const { return root_; }
 
   // What `rank` brings.
@@ -56,6 +62,8 @@ class Trial {
   std::size_t out_degree(Rank from) const;
 
   std::uint64_t seed_;
+  std::uint64_t first_id_;
+  std::map<std::uint32_t, std::uint64_t> digests_;
   std::size_t workers_;
   Random random_;
   std::size_t elements_;
