@@ -1,0 +1,213 @@
+#include "starling/comm/pmix_rendezvous.h"
+
+#include <pmix.h>
+
+#include <condition_variable>
+#include <cstring>
+#include <mutex>
+#include <utility>
+
+#include "starling/base/error.h"
+#include "starling/comm/protocol.h"
+#include "starling/comm/secret.h"
+
+namespace starling::comm {
+namespace {
+
+constexpr const char* kKey = "starling.meet.";
+
+// Throws Error{Input}, for it is the launcher's PMIx that does not do what we need.
+void check_status(pmix_status_t status, const char* what) {
+  require(status == PMIX_SUCCESS, "PMIx failed to {}: {}", what, PMIx_Error_string(status));
+}
+
+// mpirun inside an allocation of Slurm sees Slurm's variables too.
+std::string name_of_launcher() {
+  const Variables variables = process_environment();
+  if (variables("OMPI_COMM_WORLD_RANK")) {
+    return "PMIx (mpirun)";
+  }
+  return variables("SLURM_PROCID") ? "PMIx (srun)" : "PMIx";
+}
+
+// This process as a client of PMIx, as long as it lives.
+class Client {
+ public:
+  Client() {
+    const pmix_status_t status = PMIx_Init(&self_, nullptr, 0);
+    require(status == PMIX_SUCCESS,
+            "PMIX_RANK is set, but no PMIx server of a launcher answers: {}",
+            PMIx_Error_string(status));
+  }
+  Client(const Client&) = delete;
+  Client& operator=(const Client&) = delete;
+  ~Client() { PMIx_Finalize(nullptr, 0); }
+
+  const pmix_proc_t& self() const { return self_; }
+  pmix_proc_t worker(pmix_rank_t rank) const {
+    pmix_proc_t process = self_;
+    process.rank = rank;
+    return process;
+  }
+
+ private:
+  pmix_proc_t self_{};
+};
+
+// The end of a fence, as PMIx's own thread tells it. Shared with PMIx, which may call back after
+// nobody waits any more.
+class Completion {
+ public:
+  void finish(pmix_status_t status) {
+    const std::scoped_lock lock(mutex_);
+    status_ = status;
+    done_.notify_all();
+  }
+  // Nothing if it takes longer.
+  std::optional<pmix_status_t> wait(Duration patience) {
+    std::unique_lock lock(mutex_);
+    done_.wait_for(lock, patience, [&] { return status_.has_value(); });
+    return status_;
+  }
+
+ private:
+  std::mutex mutex_;  // guards status_
+  std::condition_variable done_;
+  std::optional<pmix_status_t> status_;
+};
+
+void finish_fence(pmix_status_t status, void* data) {
+  const std::unique_ptr<std::shared_ptr<Completion>> completion(
+      static_cast<std::shared_ptr<Completion>*>(data));
+  (*completion)->finish(status);
+}
+
+class PmixRendezvous final : public Rendezvous {
+ public:
+  PmixRendezvous(const Job& job, Duration patience);
+
+  Rank rank() const override { return Rank{client_.self().rank}; }
+  std::size_t size() const override { return size_; }
+  std::string how() const override { return name_of_launcher(); }
+  std::string secret() const override { return secret_; }
+  std::vector<Bytestring> exchange(std::span<const std::byte> own) override;
+
+ private:
+  std::size_t find_size() const;
+  void put(const std::string& key, std::span<const std::byte> own) const;
+  void fence() const;
+  Bytestring get(const std::string& key, pmix_rank_t rank) const;
+  // The first exchange: versions must agree, and worker 0 brings the secret.
+  std::string agree(const std::string& given);
+
+  Client client_;
+  const Duration patience_;
+  std::size_t exchanges_ = 0;
+  std::size_t size_;
+  std::string secret_;
+};
+
+PmixRendezvous::PmixRendezvous(const Job& job, Duration patience)
+    : patience_(patience), size_(find_size()), secret_(agree(job.secret)) {}
+
+std::size_t PmixRendezvous::find_size() const {
+  const pmix_proc_t job = client_.worker(PMIX_RANK_WILDCARD);
+  pmix_value_t* value = nullptr;
+  check_status(PMIx_Get(&job, PMIX_JOB_SIZE, nullptr, 0, &value), "say how many workers there are");
+  const std::size_t size = value->data.uint32;
+  PMIX_VALUE_RELEASE(value);
+  require(client_.self().rank < size && size <= kMostWorkers,
+          "PMIx says that this is worker {} of {}", client_.self().rank, size);
+  return size;
+}
+
+std::string PmixRendezvous::agree(const std::string& given) {
+  Packer packer;
+  packer.number(kProtocolVersion);
+  if (rank() == Rank{0}) {
+    packer.text(given.empty() ? draw_secret() : given);
+  }
+  const std::vector<Bytestring> table = exchange(packer.packed());
+  std::string secret;
+  for (std::size_t worker = 0; worker < table.size(); ++worker) {
+    Unpacker unpacker(table[worker]);
+    const std::uint32_t version = unpacker.number();
+    if (version != kProtocolVersion) {
+      throw Error(ErrorCode::Mismatch,
+                  fmt::format("worker {} has version {} of the protocol, worker {} has version {}",
+                              worker, version, rank(), kProtocolVersion));
+    }
+    if (worker == 0) {
+      secret = unpacker.all_text();
+    }
+  }
+  require(given.empty() || given == secret,
+          "STARLING_SECRET of worker {} is another than that of worker 0", rank());
+  return secret;
+}
+
+std::vector<Bytestring> PmixRendezvous::exchange(std::span<const std::byte> own) {
+  check_brought(own);
+  const std::string key = kKey + std::to_string(exchanges_++);
+  put(key, own);
+  fence();
+  std::vector<Bytestring> table;
+  for (std::size_t worker = 0; worker < size_; ++worker) {
+    table.push_back(get(key, static_cast<pmix_rank_t>(worker)));
+  }
+  return table;
+}
+
+void PmixRendezvous::put(const std::string& key, std::span<const std::byte> own) const {
+  Bytestring bytes(own.begin(), own.end());
+  pmix_value_t value{};
+  value.type = PMIX_BYTE_OBJECT;
+  value.data.bo.bytes = reinterpret_cast<char*>(bytes.data());
+  value.data.bo.size = bytes.size();
+  check_status(PMIx_Put(PMIX_GLOBAL, key.c_str(), &value), "take what this worker brings");
+  check_status(PMIx_Commit(), "publish what this worker brings");
+}
+
+void PmixRendezvous::fence() const {
+  pmix_info_t collect{};
+  bool yes = true;
+  PMIX_INFO_LOAD(&collect, PMIX_COLLECT_DATA, &yes, PMIX_BOOL);
+  const auto completion = std::make_shared<Completion>();
+  auto shared = std::make_unique<std::shared_ptr<Completion>>(completion);
+  const pmix_status_t started = PMIx_Fence_nb(nullptr, 0, &collect, 1, finish_fence, shared.get());
+  if (started == PMIX_OPERATION_SUCCEEDED) {
+    return;  // and there is no call back
+  }
+  check_status(started, "gather the workers");
+  static_cast<void>(shared.release());  // finish_fence() has it now
+  const std::optional<pmix_status_t> ended = completion->wait(patience_);
+  if (!ended) {
+    throw Error(ErrorCode::Stalled, fmt::format("not all of the {} workers came within {:.3g} s",
+                                                size_, seconds(patience_)));
+  }
+  if (*ended != PMIX_SUCCESS) {
+    throw Error(ErrorCode::Lost,
+                fmt::format("the workers could not meet: {} (PMIx)", PMIx_Error_string(*ended)));
+  }
+}
+
+Bytestring PmixRendezvous::get(const std::string& key, pmix_rank_t rank) const {
+  const pmix_proc_t worker = client_.worker(rank);
+  pmix_value_t* value = nullptr;
+  check_status(PMIx_Get(&worker, key.c_str(), nullptr, 0, &value), "hand over what was brought");
+  Bytestring bytes;
+  if (value->type == PMIX_BYTE_OBJECT && value->data.bo.size > 0) {
+    bytes.resize(value->data.bo.size);
+    std::memcpy(bytes.data(), value->data.bo.bytes, bytes.size());
+  }
+  PMIX_VALUE_RELEASE(value);
+  return bytes;
+}
+
+}  // namespace
+}  // namespace starling::comm
+
+extern "C" starling::comm::Rendezvous* starling_create_pmix_rendezvous(
+    const starling::comm::Job& job, starling::Duration patience) {
+  return std::make_unique<starling::comm::PmixRendezvous>(job, patience).release();
+}
