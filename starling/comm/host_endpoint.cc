@@ -37,6 +37,7 @@ HostEndpoint::HostEndpoint(Crew crew, std::unique_ptr<Pool> pool, std::unique_pt
       wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
       lost_(crew_.nodes.size()),
       greeted_(crew_.nodes.size()),
+      left_(crew_.nodes.size()),
       understood_(crew_.nodes.size()) {
   check(wake_ >= 0, "eventfd: {}", std::strerror(errno));
   // Numbers of transfers must not be guessed by strangers, nor repeat those of an earlier job.
@@ -118,6 +119,7 @@ void HostEndpoint::on_packet(Rank from, std::span<const std::byte> packet) {
       greeted_[from.index()] = true;
       return;
     case Letter::Leaving:
+      left_[from.index()] = true;
       return post(from, {.letter = Letter::Understood});
     case Letter::Understood:
       understood_[from.index()] = true;
@@ -197,7 +199,7 @@ void HostEndpoint::lose(Rank peer) {
   }
   lost_[peer.index()] = true;
   lifelines_->drop(peer);
-  wire_->drop(peer);
+  wire_->drop(peer, left_[peer.index()]);
   pool_->leave(crew_.seats[peer.index()]);
   std::erase_if(offers_, [&](const auto& entry) { return entry.first.peer == peer; });
   std::erase_if(posted_, [&](const auto& entry) { return entry.first.peer == peer; });

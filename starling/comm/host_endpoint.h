@@ -196,6 +196,7 @@ class HostEndpoint final : public Endpoint, private Wire::Listener {
   std::vector<Rank> broken_;
   std::vector<bool> lost_;
   std::vector<bool> greeted_;     // who has greeted us
+  std::vector<bool> left_;        // who has said that it leaves
   std::vector<bool> understood_;  // who has heard that we leave
   std::uint64_t told_ = 0;        // how often something was said
   Time looked_{};                 // when the lifelines were looked at

@@ -80,7 +80,7 @@ class MpiWire final : public Wire {
   void send(Rank to, std::uint64_t number, ConstBlob data, Token token) override;
   void receive(Rank from, std::uint64_t number, Blob into, Token token) override;
   void cancel_receive(Token token) override;
-  void drop(Rank peer) override;
+  void drop(Rank peer, bool left) override;
   bool progress() override;
   std::span<const int> files() const override { return {}; }
   bool arm() override { return false; }
@@ -199,8 +199,8 @@ void MpiWire::cancel_receive(Token token) {
 }
 
 // Once a worker has ended, MPI neither ends nor fails what is under way with it.
-void MpiWire::drop(Rank peer) {
-  if (!closed_) {
+void MpiWire::drop(Rank peer, bool left) {
+  if (!closed_ && !left) {
     fmt::print(stderr, "starling: worker {} was lost; over MPI that ends the job\n", peer);
     std::fflush(stderr);
     MPI_Abort(MPI_COMM_WORLD, 1);

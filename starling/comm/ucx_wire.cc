@@ -110,7 +110,7 @@ class UcxWire final : public Wire {
   void send(Rank to, std::uint64_t number, ConstBlob data, Token token) override;
   void receive(Rank from, std::uint64_t number, Blob into, Token token) override;
   void cancel_receive(Token token) override;
-  void drop(Rank peer) override;
+  void drop(Rank peer, bool left) override;
   bool progress() override;
   std::span<const int> files() const override { return files_; }
   bool arm() override;
@@ -342,7 +342,7 @@ void UcxWire::cancel_receive(Token token) {
   }
 }
 
-void UcxWire::drop(Rank peer) {
+void UcxWire::drop(Rank peer, bool) {
   packets_->disconnect(peer);
   bulk_->disconnect(peer);
   std::vector<void*> receives;
@@ -380,7 +380,7 @@ void UcxWire::close() {
     return;
   }
   for (std::uint32_t r = 0; r < packets_->size(); ++r) {
-    drop(Rank{r});
+    drop(Rank{r}, true);
   }
   // Forced closing and cancelling end everything within a few turns.
   for (int i = 0; i < 1000 && (progress() || !transfers_.empty()); ++i) {

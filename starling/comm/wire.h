@@ -59,7 +59,8 @@ class Wire {
   virtual void cancel_receive(Token token) = 0;
 
   // Gives a peer up: everything under way with it ends as not done, nothing is heard from it.
-  virtual void drop(Rank peer) = 0;
+  // `left`: it had said that it leaves, and was understood.
+  virtual void drop(Rank peer, bool left) = 0;
 
   // True if anything happened.
   virtual bool progress() = 0;
