@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "starling/base/error.h"
+#include "starling/tool/run_command.h"
 #include "starling/tool/simulate_command.h"
 #include "starling/tool/suggest.h"
 #include "starling/tool/topology_command.h"
@@ -18,7 +19,8 @@ namespace starling::tool {
 namespace {
 
 // One row per subcommand; each adds itself with its options.
-constexpr void (*kCommands[])(CLI::App&) = {add_simulate_command, add_topology_command};
+constexpr void (*kCommands[])(CLI::App&) = {add_run_command, add_simulate_command,
+                                            add_topology_command};
 
 std::vector<std::string> option_names(const CLI::App& app) {
   std::vector<std::string> names;
@@ -46,10 +48,35 @@ std::string complain(std::string_view what, const std::string& word, const CLI::
                                    : fmt::format("did you mean '{}'?", meant));
 }
 
+bool takes_value(const CLI::App& app, const std::string& word) {
+  const CLI::Option* option = app.get_option_no_throw(word);
+  return option != nullptr && option->get_items_expected_max() > 0;
+}
+
+// How many of the words are ours. A command that starts another takes what follows its own options,
+// with or without "--" between.
+std::size_t count_own(const CLI::App& root, std::span<char*> words) {
+  const CLI::App* app = &root;
+  std::string last;
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    const std::string word = words[i];
+    const bool is_own = word.starts_with('-') || takes_value(*app, last);
+    if (app->get_prefix_command() && (word == "--" || !is_own)) {
+      return i;
+    }
+    const std::vector<std::string> known = command_names(*app);
+    if (std::find(known.begin(), known.end(), word) != known.end()) {
+      app = app->get_subcommand(word);
+    }
+    last = word;
+  }
+  return words.size();
+}
+
 // Which word of the command line is neither a command nor an option where it stands, or nothing.
 std::string find_unknown(CLI::App& root, std::span<char*> words) {
   CLI::App* app = &root;
-  for (const std::string word : words) {
+  for (const std::string word : words.first(count_own(root, words))) {
     if (word.starts_with("--")) {
       const std::string name = word.substr(0, word.find('='));
       const std::vector<std::string> known = option_names(*app);
@@ -68,6 +95,17 @@ std::string find_unknown(CLI::App& root, std::span<char*> words) {
   return "";
 }
 
+// Takes out the "--" before the words that are not ours: CLI11 would give those to the command
+// above. Returns how many words are left.
+int remove_mark(const CLI::App& root, int argc, char** argv) {
+  char** const mark = argv + 1 + count_own(root, std::span(argv, argc).subspan(1));
+  if (mark == argv + argc || std::string_view(*mark) != "--") {
+    return argc;
+  }
+  std::rotate(mark, mark + 1, argv + argc);
+  return argc - 1;
+}
+
 std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
 
 int run(int argc, char** argv) {
@@ -80,6 +118,7 @@ int run(int argc, char** argv) {
   for (const auto add : kCommands) {
     add(app);
   }
+  argc = remove_mark(app, argc, argv);
   try {
     app.parse(argc, argv);
     return 0;
@@ -89,6 +128,8 @@ int run(int argc, char** argv) {
     return app.exit(e);
   } catch (const CLI::CallForVersion& e) {
     return app.exit(e);
+  } catch (const CLI::RuntimeError& e) {  // a command that ended with a code of its own
+    return e.get_exit_code();
   } catch (const CLI::ParseError& e) {
     const std::string unknown = find_unknown(app, std::span(argv, argc).subspan(1));
     fmt::print(stderr, "starling: {}\n",

@@ -17,15 +17,11 @@ namespace {
 namespace fs = std::filesystem;
 
 const std::map<std::string, std::vector<std::string>> kArrows = {
-    {"base", {}},
-    {"kernels", {"base"}},
-    {"topology", {"base"}},
-    {"comm", {"topology", "kernels"}},
-    {"sim", {"comm"}},
-    {"model", {"topology"}},
-    {"train", {"comm"}},
-    {"workload", {"train"}},
-    {"tool", {"model", "sim", "comm"}}};
+    {"base", {}},           {"kernels", {"base"}},
+    {"topology", {"base"}}, {"comm", {"topology", "kernels"}},
+    {"sim", {"comm"}},      {"model", {"topology"}},
+    {"train", {"comm"}},    {"workload", {"train"}},
+    {"launch", {"base"}},   {"tool", {"model", "sim", "comm", "launch"}}};
 
 // What an include begins with, and the paths (as regular expressions) that may write it.
 const std::vector<std::pair<std::string, std::string>> kDoors = {
@@ -101,6 +97,7 @@ TEST(Layering, TheCheckerFindsWhatIsWrong) {
   EXPECT_TRUE(fault_of("sim/x.cc", "#include <torch/torch.h>\n"));
   EXPECT_TRUE(fault_of("comm/x.cc", "#include <hwy/highway.h>\n"));
   EXPECT_TRUE(fault_of("comm/x.cc", "#include \"tests/comm/trial.h\"\n"));
+  EXPECT_TRUE(fault_of("launch/x.cc", "#include \"starling/comm/job.h\"\n"));
   EXPECT_TRUE(fault_of("newroom/x.cc", ""));
   EXPECT_FALSE(
       fault_of("sim/x.cc", "#include \"starling/topology/neighbours.h\"\n#include <map>\n"));

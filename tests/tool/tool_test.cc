@@ -1,65 +1,16 @@
 // The command line as its users see it: the program is run, and what it prints is read.
+#include "tests/tool/tool.h"
+
 #include <fmt/format.h>
 #include <gtest/gtest.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cstdio>
-#include <fstream>
 #include <nlohmann/json.hpp>
-#include <sstream>
 #include <string>
 #include <vector>
 
 namespace starling::tool {
 namespace {
-
-struct Output {
-  int code = -1;
-  std::string out;
-  std::string err;
-};
-
-Output run(const std::string& arguments) {
-  const std::string errors = fmt::format("{}starling_tool_test_{}", testing::TempDir(), getpid());
-  const std::string command =
-      fmt::format("'{}' {} 2>'{}' </dev/null", STARLING_TOOL, arguments, errors);
-  Output result;
-  FILE* pipe = popen(command.c_str(), "r");
-  if (pipe == nullptr) {
-    ADD_FAILURE() << "cannot run " << command;
-    return result;
-  }
-  char buffer[4096];
-  for (std::size_t n = 0; (n = std::fread(buffer, 1, sizeof(buffer), pipe)) > 0;) {
-    result.out.append(buffer, n);
-  }
-  const int status = pclose(pipe);
-  result.code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-  std::ostringstream text;
-  text << std::ifstream(errors).rdbuf();
-  result.err = text.str();
-  std::remove(errors.c_str());
-  return result;
-}
-
-bool has(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
-
-// One line on stderr that says all of `parts`, nothing on stdout, exit code 2.
-void expect_refused(const std::string& arguments, const std::vector<std::string>& parts) {
-  SCOPED_TRACE("starling " + arguments);
-  const Output result = run(arguments);
-  EXPECT_EQ(result.code, 2);
-  EXPECT_EQ(result.out, "");
-  EXPECT_EQ(std::count(result.err.begin(), result.err.end(), '\n'), 1) << result.err;
-  EXPECT_TRUE(result.err.starts_with("starling: ")) << result.err;
-  for (const std::string& part : parts) {
-    EXPECT_TRUE(has(result.err, part)) << "'" << part << "' is not in: " << result.err;
-  }
-}
 
 const std::vector<std::string>& kinds() {
   static const std::vector<std::string> all = {"allreduce", "ring",      "group",  "neighbour",
@@ -93,7 +44,7 @@ TEST(Tool, HelpNamesSubcommandsAndExitCodes) {
     const Output result = run(help);
     EXPECT_EQ(result.code, 0);
     EXPECT_EQ(result.err, "");
-    for (const char* part : {"simulate", "topology", "--version", "--help", "Exit codes"}) {
+    for (const char* part : {"run", "simulate", "topology", "--version", "--help", "Exit codes"}) {
       EXPECT_TRUE(has(result.out, part)) << part << " is not in: " << result.out;
     }
   }
