@@ -132,11 +132,9 @@ std::string PmixRendezvous::agree(const std::string& given) {
   for (std::size_t worker = 0; worker < table.size(); ++worker) {
     Unpacker unpacker(table[worker]);
     const std::uint32_t version = unpacker.number();
-    if (version != kProtocolVersion) {
-      throw Error(ErrorCode::Mismatch,
-                  fmt::format("worker {} has version {} of the protocol, worker {} has version {}",
-                              worker, version, rank(), kProtocolVersion));
-    }
+    require(version == kProtocolVersion,
+            "worker {} has version {} of the protocol, worker {} has version {}", worker, version,
+            rank(), kProtocolVersion);
     if (worker == 0) {
       secret = unpacker.all_text();
     }
@@ -193,8 +191,12 @@ void PmixRendezvous::fence() const {
 
 Bytestring PmixRendezvous::get(const std::string& key, pmix_rank_t rank) const {
   const pmix_proc_t worker = client_.worker(rank);
+  // The fence has brought everything: nobody waits here, unless the launcher breaks its word.
+  pmix_info_t limit{};
+  int longest = static_cast<int>(std::chrono::ceil<std::chrono::seconds>(patience_).count());
+  PMIX_INFO_LOAD(&limit, PMIX_TIMEOUT, &longest, PMIX_INT);
   pmix_value_t* value = nullptr;
-  check_status(PMIx_Get(&worker, key.c_str(), nullptr, 0, &value), "hand over what was brought");
+  check_status(PMIx_Get(&worker, key.c_str(), &limit, 1, &value), "hand over what was brought");
   Bytestring bytes;
   if (value->type == PMIX_BYTE_OBJECT && value->data.bo.size > 0) {
     bytes.resize(value->data.bo.size);

@@ -3,8 +3,12 @@
 // libpmix: what a program without it needs to know is here. Worker 0 draws the secret unless one
 // was given.
 //
-// PMIx does not say who is missing: Error{Stalled} names nobody. A worker that ends early ends the
-// job, for mpirun and srun see to that.
+// PMIx does not say who is missing: Error{Stalled} names nobody. If a worker ends early, mpirun
+// ends the others, and so does srun --kill-on-bad-exit; without that they wait until patience is
+// over.
+//
+// One per process. A program that uses MPI as well calls MPI_Init before the rendezvous or while it
+// lives: Open MPI cannot start once PMIx has been left.
 #pragma once
 
 #include "starling/comm/rendezvous.h"

@@ -28,15 +28,15 @@ class Rendezvous {
 
   // What everyone brought, by rank. All workers call this equally often. Throws Error{Input} for
   // more than kLargestBrought bytes, Error{Stalled} naming the workers that did not come in time
-  // (PMIx cannot name them), Error{Lost} naming one that ended meanwhile. After an error it is of
+  // (PMIx names none), Error{Lost} naming one that ended meanwhile. After an error it is of
   // no use.
   virtual std::vector<Bytestring> exchange(std::span<const std::byte> own) = 0;
 };
 
 // Returns when all workers are there. `patience`: how long to wait for the others, here and in each
-// exchange. Throws Error{Input} for a port in use, another job at the address, a wrong secret or a
-// module that is not installed; Error{Mismatch} for workers of different versions; Error{Stalled},
-// Error{Lost} as exchange().
+// exchange. Throws Error{Input} for a port in use, another job at the address, a wrong secret,
+// workers of different versions or a module that is not installed; Error{Stalled}, Error{Lost} as
+// exchange().
 std::unique_ptr<Rendezvous> meet(const Job& job, Duration patience);
 
 }  // namespace starling::comm

@@ -1,9 +1,11 @@
 // A worker for the tests of PMIx: started by mpirun or srun, meets the others, exchanges, and ends
 // with an error if anything is not as it should be. It is linked neither to MPI nor to PMIx.
-// usage: pmix_program SIZE HOW
+// usage: pmix_program SIZE HOW   all come
+//        pmix_program stall      worker 0 comes when the others have given up
 #include <chrono>
 #include <cstdio>
 #include <string>
+#include <thread>
 
 #include "starling/base/error.h"
 #include "starling/comm/protocol.h"
@@ -35,13 +37,29 @@ void run(std::size_t size, const std::string& how) {
   }
 }
 
+void stall() {
+  const bool late = process_environment()("PMIX_RANK") == "0";
+  std::this_thread::sleep_for(std::chrono::seconds(late ? 2 : 0));
+  try {
+    meet(find_job(process_environment()), std::chrono::milliseconds(300));
+  } catch (const Error& error) {
+    check(late || error.code() == ErrorCode::Stalled, "{}", error.what());
+    return;
+  }
+  check(late, "nobody was missing");
+}
+
 }  // namespace
 }  // namespace starling::comm
 
 int main(int argc, char** argv) {
   try {
-    starling::require(argc == 3, "usage: pmix_program SIZE HOW");
-    starling::comm::run(std::stoul(argv[1]), argv[2]);
+    if (argc == 2 && std::string(argv[1]) == "stall") {
+      starling::comm::stall();
+    } else {
+      starling::require(argc == 3, "usage: pmix_program SIZE HOW, or pmix_program stall");
+      starling::comm::run(std::stoul(argv[1]), argv[2]);
+    }
   } catch (const std::exception& error) {
     std::fprintf(stderr, "%s\n", error.what());
     return 1;
