@@ -54,6 +54,7 @@ Plan parse(int argc, const char* const* argv, std::initializer_list<std::string_
   for (int i = 1; i < argc; ++i) {
     const std::string_view option = argv[i];
     if (option == "--private") {
+      plan.is_private = true;
       continue;
     }
     const bool is_own = std::find(own.begin(), own.end(), option) != own.end();

@@ -2,7 +2,7 @@
 //
 //   --bytes 1024,1048576 --repetitions 20,5 --warmup 2 [--private] [--OPTION VALUE]…
 //
-// --private is accepted and changes nothing: a rival's buffers are always its own.
+// --private: in ordinary memory. A rival's buffers always are; Starling's are not without it.
 #pragma once
 
 #include <cstddef>
@@ -23,6 +23,7 @@ struct Size {
 struct Plan {
   std::vector<Size> sizes;
   int warmup = 0;
+  bool is_private = false;
   std::map<std::string, std::string, std::less<>> options;  // those of one rival, by "--name"
 };
 

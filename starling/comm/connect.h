@@ -23,7 +23,8 @@ struct ConnectOptions {
   std::string configuration;
   // Bytes of the pool; 0: as much as the machine has. Only what is used takes room.
   std::size_t pool_bytes = 0;
-  EngineOptions engine;
+  // Sums in shared memory where there is some.
+  EngineOptions engine{.in_shared_memory = true};
 };
 
 // Throws Error{Input} if the environment contradicts itself, a library is missing, a port is in use or
