@@ -83,7 +83,7 @@ std::string own_host_name() {
 std::string own_host() {
   std::string boot;
   std::ifstream("/proc/sys/kernel/random/boot_id") >> boot;
-  struct stat network {};
+  struct stat network{};
   const auto inode = stat("/proc/self/ns/net", &network) == 0 ? network.st_ino : 0;
   return fmt::format("{} {} {}", boot, inode, own_host_name());
 }

@@ -25,8 +25,8 @@ void tame_ucx() {
 }
 
 std::unique_ptr<Wire> make_wire(const std::string& transport, std::size_t workers) {
-  require(transport == "ucx" || transport == "mpi",
-          "unknown transport '{}'; there are ucx and mpi", transport);
+  require(transport == "ucx" || transport == "mpi", "unknown transport '{}'; there are ucx and mpi",
+          transport);
   if (transport == "ucx") {
     tame_ucx();
   }
@@ -146,7 +146,8 @@ std::unique_ptr<Workers> alone(const ConnectOptions& options) {
       std::move(crew), std::make_unique<Pool>(options.pool_bytes), nullptr, nullptr);
   return std::make_unique<Workers>(
       std::move(endpoint), options.engine,
-      Workers::Facts{.launcher = "nobody", .transport = "nothing", .host_names = {own_host_name()}});
+      Workers::Facts{
+          .launcher = "nobody", .transport = "nothing", .host_names = {own_host_name()}});
 }
 
 Duration patience_of(const Variables& variables, const ConnectOptions& options) {

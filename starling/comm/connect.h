@@ -27,9 +27,9 @@ struct ConnectOptions {
   EngineOptions engine{.in_shared_memory = true};
 };
 
-// Throws Error{Input} if the environment contradicts itself, a library is missing, a port is in use or
-// another job is met; Error{Mismatch} if workers differ in version or configuration; Error{Stalled}
-// and Error{Lost} naming the workers that did not come, or ended meanwhile.
+// Throws Error{Input} if the environment contradicts itself, a library is missing, a port is in use
+// or another job is met; Error{Mismatch} if workers differ in version or configuration;
+// Error{Stalled} and Error{Lost} naming the workers that did not come, or ended meanwhile.
 std::unique_ptr<Workers> connect(const ConnectOptions& options = {});
 std::unique_ptr<Workers> connect(const Variables& variables, const ConnectOptions& options);
 

@@ -54,8 +54,8 @@ std::optional<Lifelines::Offset> HostEndpoint::clock_offset(Rank peer) const {
 }
 
 Time HostEndpoint::now() const {
-  return Time(std::chrono::duration_cast<Duration>(
-      std::chrono::steady_clock::now().time_since_epoch()));
+  return Time(
+      std::chrono::duration_cast<Duration>(std::chrono::steady_clock::now().time_since_epoch()));
 }
 
 bool HostEndpoint::shares_with(Rank peer) const {
@@ -341,8 +341,7 @@ bool HostEndpoint::all_of_them(const std::vector<bool>& said) const {
 }
 
 // Sends one letter to everyone and waits until all who are not lost have answered.
-void HostEndpoint::say_to_all(Letter letter, const std::vector<bool>& answered,
-                              Duration patience) {
+void HostEndpoint::say_to_all(Letter letter, const std::vector<bool>& answered, Duration patience) {
   for (std::uint32_t r = 0; r < size(); ++r) {
     if (Rank{r} != rank()) {
       post(Rank{r}, {.letter = letter});

@@ -1,6 +1,6 @@
 // The endpoint of a real worker: a process among others on this host and on other ones. A Wire
-// carries packets and, between hosts, bulk data; between workers of a node bulk data is copied once,
-// from pool to pool, and only its announcement travels.
+// carries packets and, between hosts, bulk data; between workers of a node bulk data is copied
+// once, from pool to pool, and only its announcement travels.
 //
 // Bulk data, by rendezvous:
 //   sender              receiver
@@ -36,9 +36,9 @@ namespace starling::comm {
 // Who the workers are and how they are reached.
 struct Crew {
   Rank self{0};
-  std::vector<Node> nodes;                      // by rank
-  std::vector<std::optional<PoolView>> views;   // by rank; of those who share memory with us
-  std::vector<std::size_t> seats;               // by rank; where each sits in our pool
+  std::vector<Node> nodes;                     // by rank
+  std::vector<std::optional<PoolView>> views;  // by rank; of those who share memory with us
+  std::vector<std::size_t> seats;              // by rank; where each sits in our pool
 };
 
 class HostEndpoint final : public Endpoint, private Wire::Listener {
@@ -96,8 +96,9 @@ class HostEndpoint final : public Endpoint, private Wire::Listener {
     Letter letter = Letter::Control;
     std::uint32_t reserved = 0;
     Tag tag = 0;
-    Id id = 0;                 // of the send
-    std::uint64_t number = 0;  // Offer: its name in the sender's pool, or 0. Take, Void: the transfer
+    Id id = 0;  // of the send
+    std::uint64_t number =
+        0;  // Offer: its name in the sender's pool, or 0. Take, Void: the transfer
     std::uint64_t bytes = 0;
   };
   static_assert(sizeof(Header) == 40 && sizeof(Header) + kMaxControl <= kMaxPacket);

@@ -34,11 +34,8 @@ void HostEndpoint::send(Rank to, Tag tag, ConstBlob data, Completion& completion
     }
     item.name = name.value_or(0);
   }
-  post(to, {.letter = Letter::Offer,
-            .tag = tag,
-            .id = id,
-            .number = item.name,
-            .bytes = data.size});
+  post(to,
+       {.letter = Letter::Offer, .tag = tag, .id = id, .number = item.name, .bytes = data.size});
 }
 
 void HostEndpoint::receive(Rank from, Tag tag, Blob into, Completion& completion) {

@@ -22,12 +22,12 @@ namespace {
 
 std::string numeric(const sockaddr* address) {
   std::array<char, INET6_ADDRSTRLEN> text{};
-  const void* bytes = address->sa_family == AF_INET
-                          ? static_cast<const void*>(
-                                &reinterpret_cast<const sockaddr_in*>(address)->sin_addr)
-                          : &reinterpret_cast<const sockaddr_in6*>(address)->sin6_addr;
+  const void* bytes =
+      address->sa_family == AF_INET
+          ? static_cast<const void*>(&reinterpret_cast<const sockaddr_in*>(address)->sin_addr)
+          : &reinterpret_cast<const sockaddr_in6*>(address)->sin6_addr;
   return inet_ntop(address->sa_family, bytes, text.data(), text.size()) == nullptr ? ""
-                                                                                    : text.data();
+                                                                                   : text.data();
 }
 
 // The addresses of this host that others may reach: IPv4 first, no loopback, no link-local ones.
@@ -100,9 +100,8 @@ Lifelines::Lifelines(Rank self, std::span<const Peer> peers, LifelineListener& l
     if (r == self.index()) {
       continue;
     }
-    lines_[r] = {.file = made[r].file.release(),
-                 .remote = !peers[r].same_node,
-                 .offset = made[r].offset};
+    lines_[r] = {
+        .file = made[r].file.release(), .remote = !peers[r].same_node, .offset = made[r].offset};
     any_remote = any_remote || lines_[r].remote;
     epoll_event event{.events = EPOLLIN | EPOLLRDHUP, .data = {.u64 = r}};
     check(epoll_ctl(epoll_, EPOLL_CTL_ADD, lines_[r].file, &event) == 0, "epoll_ctl: {}",
@@ -186,8 +185,8 @@ bool Lifelines::vanished(Line& line) const {
   }
   // The beat just sent is out as well; it takes another one to tell.
   line.silent = info.tcpi_unacked > 1 ? silent : Duration(0);
-  return line.silent >
-         std::clamp(10 * line.longest, options_.least_deadline, std::max(kMostDeadline, options_.least_deadline));
+  return line.silent > std::clamp(10 * line.longest, options_.least_deadline,
+                                  std::max(kMostDeadline, options_.least_deadline));
 }
 
 }  // namespace starling::comm

@@ -159,14 +159,16 @@ class Caller {
   bool done() const { return stage_ > kQuestions + 1; }
   bool introduced() const { return stage_ > 0; }
   Rank rank() const { return Rank{hello_.rank}; }
-  SetUpLine take() { return {std::move(file_), {Duration(-verdict_.ahead), Duration(verdict_.error)}}; }
+  SetUpLine take() {
+    return {std::move(file_), {Duration(-verdict_.ahead), Duration(verdict_.error)}};
+  }
 
   // Reads what there is; false: not one of us, or gone.
   bool read(const Hello& own) {
-    std::byte* into = stage_ == 0             ? reinterpret_cast<std::byte*>(&hello_)
+    std::byte* into = stage_ == 0            ? reinterpret_cast<std::byte*>(&hello_)
                       : stage_ <= kQuestions ? reinterpret_cast<std::byte*>(&question_)
                                              : reinterpret_cast<std::byte*>(&verdict_);
-    const std::size_t size = stage_ == 0             ? sizeof(hello_)
+    const std::size_t size = stage_ == 0            ? sizeof(hello_)
                              : stage_ <= kQuestions ? sizeof(question_)
                                                     : sizeof(verdict_);
     const ssize_t got = recv(file_.get(), into + have_, size - have_, MSG_DONTWAIT);
@@ -279,13 +281,13 @@ std::vector<SetUpLine> set_up_lifelines(Rank self, std::span<const Lifelines::Pe
   for (std::uint32_t r = 0; r < self.value; ++r) {
     auto line = call(Rank{r}, peers[r], own, until);
     if (!line) {
-      throw Error(ErrorCode::Lost,
-                  fmt::format("worker {} cannot reach worker {} at {} port {}: it has ended, or the "
-                              "network does not lead there",
-                              self, r,
-                              peers[r].address.hosts.empty() ? "this host"
-                                                             : peers[r].address.hosts.front(),
-                              peers[r].address.port));
+      throw Error(
+          ErrorCode::Lost,
+          fmt::format("worker {} cannot reach worker {} at {} port {}: it has ended, or the "
+                      "network does not lead there",
+                      self, r,
+                      peers[r].address.hosts.empty() ? "this host" : peers[r].address.hosts.front(),
+                      peers[r].address.port));
     }
     lines[r] = std::move(*line);
   }

@@ -42,7 +42,6 @@ struct SetUpLine {
 
 // By rank; the own entry is empty. Contract: the constructor of Lifelines.
 std::vector<SetUpLine> set_up_lifelines(Rank self, std::span<const Lifelines::Peer> peers,
-                                        int listener, const std::string& secret,
-                                        Duration patience);
+                                        int listener, const std::string& secret, Duration patience);
 
 }  // namespace starling::comm

@@ -1,9 +1,9 @@
 // The wire over MPI, two-sided calls only, for sites whose fabric only their MPI drives. Loaded at
 // run time (module.h).
 //
-// MPI has nothing to sleep on and cannot go on without a worker: files() is empty, and a lost worker
-// ends the job, by name. Packets and bulk data have a communicator each. All calls come from one
-// thread at a time.
+// MPI has nothing to sleep on and cannot go on without a worker: files() is empty, and a lost
+// worker ends the job, by name. Packets and bulk data have a communicator each. All calls come from
+// one thread at a time.
 #define OMPI_SKIP_MPICXX 1  // the C interface alone
 #include <mpi.h>
 #include <unistd.h>
@@ -91,7 +91,7 @@ class MpiWire final : public Wire {
   // What belongs to the request of the same index.
   struct Work {
     std::unique_ptr<Packet> packet{};  // of a packet under way
-    Token token = 0;                 // of a transfer
+    Token token = 0;                   // of a transfer
   };
 
   int own_rank() const;
@@ -117,9 +117,10 @@ class MpiWire final : public Wire {
 MpiWire::MpiWire(std::size_t workers) {
   int size = 0;
   mpi_check(MPI_Comm_size(MPI_COMM_WORLD, &size), "no size");
-  require(static_cast<std::size_t>(size) == workers,
-          "the launcher started {} workers, but MPI knows {}: use mpirun or srun for this transport",
-          workers, size);
+  require(
+      static_cast<std::size_t>(size) == workers,
+      "the launcher started {} workers, but MPI knows {}: use mpirun or srun for this transport",
+      workers, size);
   mpi_check(MPI_Comm_dup(MPI_COMM_WORLD, &packets_), "no communicator");
   mpi_check(MPI_Comm_dup(MPI_COMM_WORLD, &bulk_), "no communicator");
   arrivals_.fill(MPI_REQUEST_NULL);

@@ -82,8 +82,8 @@ class Operation final : private Cancellation::Subscriber {
   // When "I am in" is said by a message of its own.
   enum class Greet {
     BeforeBulk,  // small messages say it themselves
-    Always,      // the buffer is cut into one piece per member, and a member may have nothing to say
-    Never,       // every member sends and receives small messages anyway
+    Always,  // the buffer is cut into one piece per member, and a member may have nothing to say
+    Never,   // every member sends and receives small messages anyway
   };
 
   Operation(Engine& engine, Call call, Signature signature, Reach reach = Reach::Group,

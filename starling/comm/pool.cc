@@ -32,8 +32,7 @@ std::size_t machine_memory() {
 }
 
 std::byte* map_file(int file, std::size_t bytes) {
-  void* at =
-      mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, file, 0);
+  void* at = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, file, 0);
   return at == MAP_FAILED ? nullptr : static_cast<std::byte*>(at);
 }
 
@@ -71,8 +70,8 @@ Pool::Pool(std::size_t bytes)
     if (file_ >= 0) {
       ::close(file_);
     }
-    throw Error(ErrorCode::Input, fmt::format("no shared memory of {} bytes: {}", bytes_,
-                                              std::strerror(why)));
+    throw Error(ErrorCode::Input,
+                fmt::format("no shared memory of {} bytes: {}", bytes_, std::strerror(why)));
   }
   new (base_) Header;
   while (getrandom(&key_, sizeof(key_), 0) != sizeof(key_)) {
@@ -94,7 +93,8 @@ PoolAddress Pool::address() const {
 // First fit. Large stretches begin on pages of their own, so that streaming stores of one worker
 // do not meet another's data in a line.
 Blob Pool::share(std::size_t bytes) {
-  const std::size_t need = round_up(std::max<std::size_t>(bytes, 1), bytes < kPage ? kGrain : kPage);
+  const std::size_t need =
+      round_up(std::max<std::size_t>(bytes, 1), bytes < kPage ? kGrain : kPage);
   const std::lock_guard lock(mutex_);
   for (const auto& [offset, room] : free_) {
     const std::size_t begin = bytes < kPage ? offset : round_up(offset, kPage);

@@ -62,8 +62,8 @@ class Pool {
   // How many hold `name`, withdrawn or not, except those who left. A withdrawn name that is held by
   // nobody is forgotten: ask no more.
   std::size_t leases(std::uint64_t name) const;
-  // Replaces the pages of what `name` named, in this process alone, by others with the same content;
-  // that memory is never used as shared memory again. Requires: withdrawn.
+  // Replaces the pages of what `name` named, in this process alone, by others with the same
+  // content; that memory is never used as shared memory again. Requires: withdrawn.
   void abandon(std::uint64_t name);
   // Whoever sat there is gone and holds nothing any more.
   void leave(std::size_t seat);

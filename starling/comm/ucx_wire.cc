@@ -3,8 +3,9 @@
 // Two UCX workers, so that packets never queue behind bulk data: packets are active messages on
 // the one, bulk transfers tagged messages on the other, under the receiver's number. All peers are
 // in error mode PEER: such endpoints can be slept on, report a dead process, end its sends and can
-// be closed; a posted receive from the dead has to be cancelled, which drop() does. (Mode NONE would
-// use shared memory, but when a peer stops its queue fills, and one can neither sleep nor close.)
+// be closed; a posted receive from the dead has to be cancelled, which drop() does. (Mode NONE
+// would use shared memory, but when a peer stops its queue fills, and one can neither sleep nor
+// close.)
 #include <ucp/api/ucp.h>
 
 #include <array>
@@ -136,8 +137,7 @@ class UcxWire final : public Wire {
   };
 
   static ucs_status_t on_packet(void* self, const void* header, std::size_t header_length,
-                                void* data, std::size_t length,
-                                const ucp_am_recv_param_t* param);
+                                void* data, std::size_t length, const ucp_am_recv_param_t* param);
   static void on_error(void* link, ucp_ep_h endpoint, ucs_status_t status);
   static void on_sent(void* request, ucs_status_t status, void* transfer);
   static void on_received(void* request, ucs_status_t status, const ucp_tag_recv_info_t* info,
@@ -242,8 +242,8 @@ void UcxWire::packet(Rank to, std::span<const std::byte> packet) {
   outgoing->envelope = envelope_;
   std::memcpy(outgoing->bytes.data(), packet.data(), packet.size());
   ucp_request_param_t params{};
-  params.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS | UCP_OP_ATTR_FIELD_CALLBACK |
-                        UCP_OP_ATTR_FIELD_USER_DATA;
+  params.op_attr_mask =
+      UCP_OP_ATTR_FIELD_FLAGS | UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA;
   params.flags = UCP_AM_SEND_FLAG_EAGER;
   params.cb.send = on_packet_sent;
   params.user_data = outgoing;

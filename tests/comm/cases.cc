@@ -69,14 +69,12 @@ Task<void> reduce_shared(Engine& engine, Trial& trial, std::uint64_t id,
   std::vector<T> in = given;
   std::vector<T> out(in.size(), T{-1});
   std::memcpy(in_pool.data, in.data(), bytes);
-  const comm::ConstBuffer input{comm::kTypeOf<T>,
-                                lies_there(trial.seed() % 2)
-                                    ? comm::ConstBlob(in_pool)
-                                    : comm::input(std::span<const T>(in)).blob};
-  const comm::Buffer output{comm::kTypeOf<T>,
-                            lies_there(trial.seed() % 5 == 0 ? 1 : 0)
-                                ? out_pool
-                                : comm::output(std::span(out)).blob};
+  const comm::ConstBuffer input{comm::kTypeOf<T>, lies_there(trial.seed() % 2)
+                                                      ? comm::ConstBlob(in_pool)
+                                                      : comm::input(std::span<const T>(in)).blob};
+  const comm::Buffer output{comm::kTypeOf<T>, lies_there(trial.seed() % 5 == 0 ? 1 : 0)
+                                                  ? out_pool
+                                                  : comm::output(std::span(out)).blob};
   std::exception_ptr error;
   try {
     co_await comm::all_reduce(engine, {.id = trial.id(id), .members = members}, input, output,

@@ -26,8 +26,7 @@ std::uint64_t digest_in_virtual_time(const Case& which, std::uint64_t seed, std:
   options.network.ports.workers = workers;
   options.network.ports.per_node = workers;
   sim::Cluster cluster(options);
-  sim::rethrow_first(
-      cluster.run([&](comm::Engine& engine) { return which.run(engine, trial); }));
+  sim::rethrow_first(cluster.run([&](comm::Engine& engine) { return which.run(engine, trial); }));
   return trial.digest(rank);
 }
 

@@ -1,0 +1,12 @@
+// starling bench: Starling against others and against the limits of the machine, in one run.
+#pragma once
+
+namespace CLI {
+class App;
+}
+
+namespace starling::tool {
+
+void add_bench_command(CLI::App& app);
+
+}  // namespace starling::tool
