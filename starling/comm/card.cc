@@ -42,6 +42,7 @@ Bytestring Card::packed() const {
   put(packer, host_name);
   packer.number(static_cast<std::uint32_t>(pool.pid));
   packer.number(static_cast<std::uint32_t>(pool.file));
+  packer.number(static_cast<std::uint32_t>(pool.bell));
   put(packer, pool.bytes);
   put(packer, pool.key);
   packer.number(lifeline.port);
@@ -62,6 +63,7 @@ Card Card::unpack(std::span<const std::byte> bytes) {
   card.host_name = text(unpacker);
   card.pool.pid = static_cast<std::int32_t>(unpacker.number());
   card.pool.file = static_cast<std::int32_t>(unpacker.number());
+  card.pool.bell = static_cast<std::int32_t>(unpacker.number());
   card.pool.bytes = large(unpacker);
   card.pool.key = large(unpacker);
   card.lifeline.port = static_cast<std::uint16_t>(unpacker.number());

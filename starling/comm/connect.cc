@@ -68,7 +68,7 @@ Crew make_crew(Rendezvous& rendezvous, const std::vector<Card>& cards) {
   for (const Node node : crew.nodes) {
     crew.seats.push_back(taken[node]++);
   }
-  bool all = taken[own] <= Pool::kMostSeats;
+  bool all = taken[own] <= kMostSeats;
   for (std::uint32_t r = 0; r < cards.size(); ++r) {
     std::optional<PoolView>& view = crew.views.emplace_back();
     if (r != crew.self.value && crew.nodes[r] == own && all) {

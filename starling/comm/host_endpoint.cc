@@ -42,6 +42,11 @@ HostEndpoint::HostEndpoint(Crew crew, std::unique_ptr<Pool> pool, std::unique_pt
   check(wake_ >= 0, "eventfd: {}", std::strerror(errno));
   // Numbers of transfers must not be guessed by strangers, nor repeat those of an earlier job.
   next_number_ = pool_->address().key >> 1;
+  for (std::uint32_t r = 0; r < crew_.nodes.size(); ++r) {
+    if (crew_.nodes[r] == crew_.nodes[crew_.self.index()]) {
+      neighbours_.push_back(Rank{r});
+    }
+  }
 }
 
 HostEndpoint::~HostEndpoint() {
@@ -86,7 +91,12 @@ void HostEndpoint::post(Rank to, const Header& header, std::span<const std::byte
   if (!payload.empty()) {
     std::memcpy(packet.data() + sizeof(header), payload.data(), payload.size());
   }
-  wire_->packet(to, std::span(packet).first(sizeof(header) + payload.size()));
+  const auto whole = std::span(packet).first(sizeof(header) + payload.size());
+  if (auto& view = crew_.views[to.index()]) {
+    view->outbox().put(whole);
+  } else {
+    wire_->packet(to, whole);
+  }
 }
 
 void HostEndpoint::on_packet(Rank from, std::span<const std::byte> packet) {
@@ -187,6 +197,7 @@ void HostEndpoint::look_at_lifelines() {
   looked_ = now();
   lifelines_->look(looked_, [this](Rank peer) {
     // What it sent before it ended is here, or nearly: take it in first.
+    read_mail();
     for (int i = 0; i < 1000 && wire_->progress(); ++i) {
     }
     lose(peer);
@@ -227,7 +238,21 @@ void HostEndpoint::lose(Rank peer) {
 
 // --- Waiting ---------------------------------------------------------------------------------
 
+void HostEndpoint::read_mail() {
+  pool_->inbox().take(
+      [this](std::size_t seat, std::span<const std::byte> packet) {
+        on_packet(neighbours_[seat], packet);
+      },
+      [this](std::size_t seat) { crew_.views[neighbours_[seat].index()]->outbox().ring(); });
+  for (const Rank peer : neighbours_) {
+    if (auto& view = crew_.views[peer.index()]; view && !lost_[peer.index()]) {
+      view->outbox().flush();
+    }
+  }
+}
+
 void HostEndpoint::report() {
+  read_mail();
   for (int i = 0; i < 64 && wire_ != nullptr && wire_->progress(); ++i) {
   }
   for (const Rank peer : std::exchange(broken_, {})) {
@@ -283,12 +308,15 @@ void HostEndpoint::sleep(Time until) {
     return poll_files(most);
   }
   if (!wire_->files().empty()) {
-    return wire_->arm() ? poll_files(most) : void();
+    if (pool_->inbox().about_to_sleep() && wire_->arm()) {
+      poll_files(most);
+    }
+    return pool_->inbox().awake();
   }
   // Nothing to sleep on: look again and again, first for a moment without pause, then ever longer.
   const Time began = now();
   while (now() - began < std::chrono::microseconds(50)) {
-    if (wire_->progress() || notified_.load()) {
+    if (wire_->progress() || notified_.load() || pool_->inbox().has_mail()) {
       return;
     }
     sched_yield();
@@ -296,8 +324,11 @@ void HostEndpoint::sleep(Time until) {
   for (Duration pause = std::chrono::microseconds(20); now() < until;
        pause = std::min<Duration>(pause * 2, std::chrono::milliseconds(1))) {
     const std::uint64_t seen = told_;
-    poll_files(std::min(pause, until - now()));
-    if (wire_->progress() || notified_.load() || told_ != seen) {
+    if (pool_->inbox().about_to_sleep()) {
+      poll_files(std::min(pause, until - now()));
+    }
+    pool_->inbox().awake();
+    if (wire_->progress() || notified_.load() || pool_->inbox().has_mail() || told_ != seen) {
       return;
     }
   }
@@ -310,6 +341,7 @@ void HostEndpoint::poll_files(Duration at_most) {
     files[count++] = {.fd = file, .events = POLLIN, .revents = 0};
   };
   watch(wake_);
+  watch(pool_->inbox().file());
   if (lifelines_ != nullptr) {
     watch(lifelines_->file());
   }
@@ -324,7 +356,7 @@ void HostEndpoint::poll_files(Duration at_most) {
     std::uint64_t times = 0;
     [[maybe_unused]] const auto got = read(wake_, &times, sizeof(times));
   }
-  if (lifelines_ != nullptr && files[1].revents != 0) {
+  if (lifelines_ != nullptr && files[2].revents != 0) {
     look_at_lifelines();
   }
 }

@@ -169,6 +169,7 @@ class HostEndpoint final : public Endpoint, private Wire::Listener {
   void look_after(Id id);
   bool all_of_them(const std::vector<bool>& said) const;
   void say_to_all(Letter letter, const std::vector<bool>& answered, Duration patience);
+  void read_mail();
   void report();
   void ring_timers();
   void look_at_lifelines();
@@ -176,6 +177,7 @@ class HostEndpoint final : public Endpoint, private Wire::Listener {
   void poll_files(Duration at_most);
 
   Crew crew_;
+  std::vector<Rank> neighbours_;  // the workers of our node, by seat
   std::unique_ptr<Pool> pool_;
   std::unique_ptr<Wire> wire_;
   std::unique_ptr<Lifelines> lifelines_;

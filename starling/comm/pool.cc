@@ -22,7 +22,7 @@ namespace {
 constexpr std::size_t kPage = 4096;
 constexpr std::size_t kGrain = 64;
 constexpr std::size_t kSlots = 2048;
-constexpr std::size_t kWords = Pool::kMostSeats / 64;
+constexpr std::size_t kWords = kMostSeats / 64;
 
 std::size_t round_up(std::size_t bytes, std::size_t to) { return (bytes + to - 1) / to * to; }
 
@@ -57,12 +57,14 @@ struct Pool::Header {
   std::uint64_t key = 0;
   std::array<Entry, kSlots> entries;
 
+  // Where the inbox begins.
+  static std::size_t inbox() { return round_up(sizeof(Header), kPage); }
   static Header& of(std::byte* base) { return *std::launder(reinterpret_cast<Header*>(base)); }
   Entry& entry(std::uint64_t name) { return entries[name % kSlots]; }
 };
 
 Pool::Pool(std::size_t bytes)
-    : bytes_(round_up((bytes == 0 ? machine_memory() : bytes) + sizeof(Header), kPage)) {
+    : bytes_(round_up((bytes == 0 ? machine_memory() : bytes) + Header::inbox() + inbox_bytes(), kPage)) {
   file_ = memfd_create("starling-pool", MFD_CLOEXEC);
   if (file_ < 0 || ftruncate(file_, static_cast<off_t>(bytes_)) != 0 ||
       (base_ = map_file(file_, bytes_)) == nullptr) {
@@ -77,7 +79,8 @@ Pool::Pool(std::size_t bytes)
   while (getrandom(&key_, sizeof(key_), 0) != sizeof(key_)) {
   }
   Header::of(base_).key = key_;
-  const std::size_t begin = round_up(sizeof(Header), kPage);
+  inbox_ = std::make_unique<Inbox>(base_ + Header::inbox());
+  const std::size_t begin = round_up(Header::inbox() + inbox_bytes(), kPage);
   free_.emplace(begin, bytes_ - begin);
 }
 
@@ -87,7 +90,7 @@ Pool::~Pool() {
 }
 
 PoolAddress Pool::address() const {
-  return {.pid = getpid(), .file = file_, .bytes = bytes_, .key = key_};
+  return {.pid = getpid(), .file = file_, .bell = inbox_->bell(), .bytes = bytes_, .key = key_};
 }
 
 // First fit. Large stretches begin on pages of their own, so that streaming stores of one worker
@@ -203,7 +206,7 @@ void Pool::leave(std::size_t seat) {
 }
 
 std::optional<PoolView> PoolView::open(const PoolAddress& address, std::size_t seat) {
-  check(seat < Pool::kMostSeats, "seat {} of a pool", seat);
+  check(seat < kMostSeats, "seat {} of a pool", seat);
   const std::string path = fmt::format("/proc/{}/fd/{}", address.pid, address.file);
   const int file = ::open(path.c_str(), O_RDWR | O_CLOEXEC);
   if (file < 0) {
@@ -218,11 +221,23 @@ std::optional<PoolView> PoolView::open(const PoolAddress& address, std::size_t s
   if (base == nullptr) {
     return std::nullopt;
   }
-  return PoolView(base, address.bytes, seat);
+  const std::string pipe = fmt::format("/proc/{}/fd/{}", address.pid, address.bell);
+  const int bell = ::open(pipe.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC);
+  if (bell < 0) {
+    munmap(base, address.bytes);
+    return std::nullopt;
+  }
+  return PoolView(base, address.bytes, seat, bell);
 }
 
+PoolView::PoolView(std::byte* base, std::size_t bytes, std::size_t seat, int bell)
+    : base_(base), bytes_(bytes), seat_(seat), outbox_(base + Pool::Header::inbox(), seat, bell) {}
+
 PoolView::PoolView(PoolView&& other) noexcept
-    : base_(std::exchange(other.base_, nullptr)), bytes_(other.bytes_), seat_(other.seat_) {}
+    : base_(std::exchange(other.base_, nullptr)),
+      bytes_(other.bytes_),
+      seat_(other.seat_),
+      outbox_(std::move(other.outbox_)) {}
 
 PoolView::~PoolView() {
   if (base_ != nullptr) {

@@ -22,12 +22,14 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <vector>
 
 #include "starling/base/units.h"
 #include "starling/comm/blob.h"
+#include "starling/comm/mailbox.h"
 
 namespace starling::comm {
 
@@ -35,20 +37,21 @@ namespace starling::comm {
 struct PoolAddress {
   std::int32_t pid = 0;
   std::int32_t file = -1;
+  std::int32_t bell = -1;  // of its inbox
   std::uint64_t bytes = 0;
   std::uint64_t key = 0;  // random; the same number stands in the pool
 };
 
 class Pool {
  public:
-  // `seats`: how many workers may hold leases, at most kMostSeats. `bytes` 0: the machine's memory.
-  static constexpr std::size_t kMostSeats = 256;
+  // `bytes` 0: as many as the machine's memory has.
   explicit Pool(std::size_t bytes = 0);
   ~Pool();
   Pool(const Pool&) = delete;
   Pool& operator=(const Pool&) = delete;
 
   PoolAddress address() const;
+  Inbox& inbox() { return *inbox_; }
 
   // Throws Error{Input} if there is not so much room. 64-byte aligned, whole pages from 4 KiB on.
   Blob share(std::size_t bytes);
@@ -78,6 +81,7 @@ class Pool {
   std::byte* base_ = nullptr;
   std::uint64_t key_ = 0;
   std::uint64_t next_ = 1;
+  std::unique_ptr<Inbox> inbox_;
   mutable std::mutex mutex_;                 // guards free_ and taken_
   std::map<std::size_t, std::size_t> free_;  // offset -> bytes
   std::map<std::size_t, std::size_t> taken_;
@@ -96,13 +100,15 @@ class PoolView {
   // Nothing if the name does not stand (any more).
   std::optional<Blob> lease(std::uint64_t name);
   void release(std::uint64_t name);
+  // Packets for its owner.
+  Outbox& outbox() { return outbox_; }
 
  private:
-  PoolView(std::byte* base, std::size_t bytes, std::size_t seat)
-      : base_(base), bytes_(bytes), seat_(seat) {}
+  PoolView(std::byte* base, std::size_t bytes, std::size_t seat, int bell);
   std::byte* base_;
   std::size_t bytes_;
   std::size_t seat_;
+  Outbox outbox_;
 };
 
 }  // namespace starling::comm
