@@ -311,9 +311,7 @@ TEST(Launch, ASecondRequestKills) {
 // As `timeout` does, which signals its child and then the group that the child is in.
 TEST(Launch, ARequestForwardedTwiceIsOne) {
   const auto hear = [](const Line& line) {
-    if (line.text == "ready") {
-      kill(getpid(), SIGTERM);
-    } else if (line.text == "told") {
+    if (line.text == "ready" || line.text == "told") {
       kill(getpid(), SIGTERM);
     }
   };
