@@ -54,8 +54,7 @@ class Client {
   pmix_proc_t self_{};
 };
 
-// The end of a fence, as PMIx's own thread tells it. Shared with PMIx, which may call back after
-// nobody waits any more.
+// The end of a fence, as PMIx's own thread tells it.
 class Completion {
  public:
   void finish(pmix_status_t status) {
@@ -63,11 +62,11 @@ class Completion {
     status_ = status;
     done_.notify_all();
   }
-  // Nothing if it takes longer.
+  // The status, ready for another fence; nothing if it takes longer.
   std::optional<pmix_status_t> wait(Duration patience) {
     std::unique_lock lock(mutex_);
     done_.wait_for(lock, patience, [&] { return status_.has_value(); });
-    return status_;
+    return std::exchange(status_, std::nullopt);
   }
 
  private:
@@ -75,12 +74,6 @@ class Completion {
   std::condition_variable done_;
   std::optional<pmix_status_t> status_;
 };
-
-void finish_fence(pmix_status_t status, void* data) {
-  const std::unique_ptr<std::shared_ptr<Completion>> completion(
-      static_cast<std::shared_ptr<Completion>*>(data));
-  (*completion)->finish(status);
-}
 
 class PmixRendezvous final : public Rendezvous {
  public:
@@ -95,11 +88,12 @@ class PmixRendezvous final : public Rendezvous {
  private:
   std::size_t find_size() const;
   void put(const std::string& key, std::span<const std::byte> own) const;
-  void fence() const;
+  void fence();
   Bytestring get(const std::string& key, pmix_rank_t rank) const;
   // The first exchange: versions must agree, and worker 0 brings the secret.
   std::string agree(const std::string& given);
 
+  Completion completion_;  // outlives the client, which may call back until it ends
   Client client_;
   const Duration patience_;
   std::size_t exchanges_ = 0;
@@ -166,19 +160,19 @@ void PmixRendezvous::put(const std::string& key, std::span<const std::byte> own)
   check_status(PMIx_Commit(), "publish what this worker brings");
 }
 
-void PmixRendezvous::fence() const {
+void PmixRendezvous::fence() {
   pmix_info_t collect{};
   bool yes = true;
   PMIX_INFO_LOAD(&collect, PMIX_COLLECT_DATA, &yes, PMIX_BOOL);
-  const auto completion = std::make_shared<Completion>();
-  auto shared = std::make_unique<std::shared_ptr<Completion>>(completion);
-  const pmix_status_t started = PMIx_Fence_nb(nullptr, 0, &collect, 1, finish_fence, shared.get());
+  const auto finish = [](pmix_status_t status, void* completion) {
+    static_cast<Completion*>(completion)->finish(status);
+  };
+  const pmix_status_t started = PMIx_Fence_nb(nullptr, 0, &collect, 1, finish, &completion_);
   if (started == PMIX_OPERATION_SUCCEEDED) {
-    return;  // and there is no call back
+    return;  // and PMIx does not call back
   }
   check_status(started, "gather the workers");
-  static_cast<void>(shared.release());  // finish_fence() has it now
-  const std::optional<pmix_status_t> ended = completion->wait(patience_);
+  const std::optional<pmix_status_t> ended = completion_.wait(patience_);
   if (!ended) {
     throw Error(ErrorCode::Stalled, fmt::format("not all of the {} workers came within {:.3g} s",
                                                 size_, seconds(patience_)));
