@@ -29,7 +29,7 @@ struct Hello {
   std::array<char, 8> magic{'s', 't', 'a', 'r', 'l', 'i', 'f', 'e'};
   std::uint32_t version = kProtocolVersion;
   std::uint32_t rank = 0;
-  std::array<char, 64> secret{};
+  std::array<char, kLongestSecret> secret{};
 };
 
 Hello hello_of(Rank rank, const std::string& secret) {
