@@ -1,4 +1,5 @@
-// Gloo's all-reduce over TCP, by ring or by hypercube, whichever is faster.
+// Gloo's all-reduce over TCP, by ring or by hypercube, whichever is faster, and in place, as
+// PyTorch calls it: given an input apart from the result Gloo would copy it first.
 //
 //   STARLING_RANK=R STARLING_SIZE=N average_gloo … --store DIR [--interface eth0]
 //
@@ -41,9 +42,8 @@ class Gloo : public Rival {
   std::vector<std::string> methods() const override { return {"ring", "bcube"}; }
 
   void prepare(std::size_t floats) override {
-    input_.assign(floats, 0);
-    result_.assign(floats, 0);
-    fill_input(input_, rank());
+    buffer_.assign(floats, 0);
+    spoil();
   }
   void barrier() override {
     gloo::BarrierOptions options(context_);
@@ -52,12 +52,12 @@ class Gloo : public Rival {
   void all_reduce(std::size_t method) override {
     gloo::AllreduceOptions options(context_);
     options.setAlgorithm(method == 0 ? Algorithm::RING : Algorithm::BCUBE);
-    options.setInput(input_.data(), input_.size());
-    options.setOutput(result_.data(), result_.size());
+    options.setOutput(buffer_.data(), buffer_.size());
     reduce(options, &gloo::sum<float>);
   }
-  void spoil() override { spoil_result(result_); }
-  bool correct() const override { return is_sum(result_, context_->size); }
+  // The sum of one repetition is the input of the next, and soon infinite; not so the last one's.
+  void spoil() override { fill_input(buffer_, rank()); }
+  bool correct() const override { return is_sum(buffer_, context_->size); }
 
   void combine(std::vector<double>& values, Combine how) override {
     gloo::AllreduceOptions options(context_);
@@ -75,8 +75,7 @@ class Gloo : public Rival {
   }
 
   std::shared_ptr<gloo::rendezvous::Context> context_;  // shared: Gloo asks for it
-  std::vector<float> input_;
-  std::vector<float> result_;
+  std::vector<float> buffer_;
 };
 
 int number_from_environment(const char* name, long lowest) {

@@ -75,22 +75,28 @@ bool correct_everywhere(Rival& rival, std::size_t bytes) {
 
 struct Block {
   std::vector<double> seconds;
-  std::vector<double> cpu;  // one number
+  std::vector<double> cpu = {0};
   double elapsed = 0;
 };
 
-Block repeat(Rival& rival, std::size_t method, int repetitions) {
-  Block block;
+// Times `repetitions` more.
+void repeat(Block& block, Rival& rival, std::size_t method, int repetitions) {
   const double cpu = cpu_seconds();
   const WallTime start = Clock::now();
   for (int i = 0; i < repetitions; ++i) {
-    if (i + 1 == repetitions) {
-      rival.spoil();
-    }
     block.seconds.push_back(timed(rival, method));
   }
-  block.elapsed = since(start);
-  block.cpu = {cpu_seconds() - cpu};
+  block.elapsed += since(start);
+  block.cpu[0] += cpu_seconds() - cpu;
+}
+
+Block measure(Rival& rival, std::size_t method, int repetitions) {
+  Block block;
+  rival.barrier();
+  repeat(block, rival, method, repetitions - 1);
+  rival.spoil();
+  rival.barrier();
+  repeat(block, rival, method, 1);
   rival.combine(block.seconds, Combine::Largest);
   rival.combine(block.cpu, Combine::Total);
   return block;
@@ -114,8 +120,7 @@ int measure(const Plan& plan, Rival& rival) {
       timed(rival, 0);
     }
     const std::size_t method = choose(rival, size.bytes);
-    rival.barrier();
-    const Block block = repeat(rival, method, size.repetitions);
+    const Block block = measure(rival, method, size.repetitions);
     if (!correct_everywhere(rival, size.bytes)) {
       return 1;
     }

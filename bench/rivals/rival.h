@@ -24,7 +24,8 @@ class Rival {
   virtual void prepare(std::size_t floats) = 0;
   virtual void barrier() = 0;
   virtual void all_reduce(std::size_t method) = 0;
-  // Makes the results wrong in a few places, so that correct() speaks of the next all_reduce().
+  // Makes the results wrong, at least in a few places, and the inputs right, so that correct()
+  // speaks of the next all_reduce().
   virtual void spoil() = 0;
   // Whether this rank's result is the sum of all inputs.
   virtual bool correct() const = 0;
