@@ -24,7 +24,7 @@ inline bool has_ended(pid_t pid) {
 
 // Waits for that, far longer than it should take.
 inline bool ends(pid_t pid) {
-  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(10);
   while (!has_ended(pid)) {
     if (std::chrono::steady_clock::now() > until) {
       kill(pid, SIGKILL);

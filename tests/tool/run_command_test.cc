@@ -212,6 +212,34 @@ TEST(RunCommand, KilledItselfItLeavesNobody) {
   }
 }
 
+// The process that watches over a tool that is killed, or nothing.
+pid_t warden_of(pid_t tool) {
+  std::ifstream children(fmt::format("/proc/{0}/task/{0}/children", tool));
+  for (pid_t child = 0; children >> child;) {
+    std::string name;
+    std::ifstream(fmt::format("/proc/{}/comm", child)) >> name;
+    if (name == "starling-warden") {
+      return child;
+    }
+  }
+  return 0;
+}
+
+TEST(RunCommand, KilledItselfAfterItsWardenItLeavesNoWorker) {
+  Running tool({"run", "-n", "2", "--", "sh", "-c", "echo $$; exec sleep 1000"});
+  const pid_t first = pid_in(tool.next_line());
+  const pid_t second = pid_in(tool.next_line());
+  const pid_t warden = warden_of(tool.pid());
+  ASSERT_NE(warden, 0);
+  kill(warden, SIGKILL);
+  EXPECT_TRUE(launch::ends(warden));
+  EXPECT_FALSE(launch::has_ended(first)) << "a job does not need its warden";
+  kill(tool.pid(), SIGKILL);
+  tool.wait();
+  EXPECT_TRUE(launch::ends(first));
+  EXPECT_TRUE(launch::ends(second));
+}
+
 TEST(RunCommand, AReaderThatLeavesEndsTheJob) {
   Running tool({"run", "-n", "1", "--", "sh", "-c", "echo $$; while :; do echo and on; done"});
   const pid_t pid = pid_in(tool.next_line());
