@@ -9,8 +9,8 @@ namespace starling::rivals {
 
 inline constexpr std::size_t kLineFloats = 16;  // 64 bytes
 
-// Elements begin … end − 1. Requires: begin and end are multiples of kLineFloats, results are
-// aligned to 64 bytes, and there are as many results as sources, at least one.
+// Elements begin … end − 1. Requires: begin and end are multiples of kLineFloats, all
+// buffers are aligned to 64 bytes, and there are as many results as sources, at least one.
 using Sum = void(std::span<float* const> results, std::span<const float* const> sources,
                  std::size_t begin, std::size_t end);
 
