@@ -1,5 +1,8 @@
 #include <algorithm>
+#include <chrono>
 #include <optional>
+#include <span>
+#include <string_view>
 #include <utility>
 
 #include "starling/base/error.h"
