@@ -3,6 +3,7 @@
 #include <sys/un.h>
 
 #include <charconv>
+#include <cstddef>
 #include <limits>
 
 namespace starling::comm {
@@ -41,8 +42,9 @@ std::optional<Address> parse_tcp(std::string_view text) {
 
 std::optional<std::uint32_t> parse_number(std::string_view text) {
   std::uint32_t value = 0;
-  const char* end = text.data() + text.size();
-  const auto [rest, error] = std::from_chars(text.data(), end, value);
+  const char* begin = text.data();
+  const char* end = begin + text.size();
+  const auto [rest, error] = std::from_chars(begin, end, value);
   if (error != std::errc() || rest != end) {
     return std::nullopt;
   }

@@ -16,7 +16,7 @@ namespace {
 constexpr std::string_view kFrameWord = "strl";
 constexpr std::size_t kHeaderLength = 12;
 // Memory grows with what has come, not with what was announced.
-constexpr std::size_t kReadAtOnce = 64 * 1024;
+constexpr std::size_t kReadAtOnce = std::size_t{64} << 10;
 
 bool would_block() { return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR; }
 

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <utility>
 
 #include "starling/comm/packing.h"
 #include "starling/comm/socket.h"

@@ -1,6 +1,10 @@
 #include "starling/comm/door.h"
 
 #include <algorithm>
+#include <chrono>
+#include <iterator>
+#include <optional>
+#include <span>
 #include <utility>
 
 #include "starling/base/error.h"

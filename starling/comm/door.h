@@ -5,8 +5,8 @@
 
 #include <poll.h>
 
+#include <cstdint>
 #include <list>
-#include <optional>
 #include <string>
 #include <vector>
 

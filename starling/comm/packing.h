@@ -37,7 +37,6 @@ class Unpacker {
   std::span<const std::byte> bytes(std::size_t count);
   std::string text(std::size_t length);
   std::string all_text() { return text(rest_.size()); }
-  bool empty() const { return rest_.empty(); }
 
  private:
   std::span<const std::byte> rest_;

@@ -2,9 +2,11 @@
 
 #include <pmix.h>
 
+#include <chrono>
 #include <condition_variable>
 #include <cstring>
 #include <mutex>
+#include <optional>
 #include <utility>
 
 #include "starling/base/error.h"

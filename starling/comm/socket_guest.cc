@@ -1,5 +1,7 @@
 #include <algorithm>
+#include <chrono>
 #include <optional>
+#include <span>
 #include <thread>
 #include <utility>
 

@@ -1,5 +1,8 @@
 #include <algorithm>
+#include <chrono>
 #include <optional>
+#include <span>
+#include <string_view>
 #include <utility>
 
 #include "starling/base/error.h"
@@ -146,15 +149,21 @@ void SocketHost::sleep(std::vector<pollfd>& polls, const Brought* brought, WallT
 }
 
 void SocketHost::open_door() {
-  for (Door::Arrival& arrival : door_.hear()) {
+  std::vector<Door::Arrival> arrivals;
+  try {
+    arrivals = door_.hear();
+  } catch (const Error& error) {
+    fail(error.code(), error.what());
+  }
+  for (Door::Arrival& arrival : arrivals) {
     std::optional<Connection>& member = members_[arrival.rank.index()];
-    if (member) {
-      door_.refuse(
-          std::move(arrival.connection),
-          fmt::format("worker {} is there already; perhaps another job is there", arrival.rank));
-    } else {
+    if (!member) {
       member = std::move(arrival.connection);
+      continue;
     }
+    door_.refuse(
+        std::move(arrival.connection),
+        fmt::format("worker {} is there already; perhaps another job is there", arrival.rank));
   }
 }
 

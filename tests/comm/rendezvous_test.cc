@@ -187,6 +187,15 @@ TEST(Strangers, WhoSayNothingOrHalf) {
   }
 }
 
+TEST(Strangers, MoreThanAreHeardAtATime) {
+  meet_despite(tcp_place(), [](const std::string& meet, std::vector<Connection>& visitors) {
+    for (int i = 0; i < 150; ++i) {
+      visitors.push_back(visit(meet));
+    }
+    visitors.erase(visitors.begin(), visitors.begin() + 130);
+  });
+}
+
 TEST(Strangers, WhoTalkRubbish) {
   for (const std::string& place : {unix_place(), tcp_place()}) {
     meet_despite(place, [](const std::string& meet, std::vector<Connection>& visitors) {
