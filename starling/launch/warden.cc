@@ -52,6 +52,7 @@ void let_go(const Descriptor& line, const Descriptor& nothing) {
 
 Warden::Warden(std::size_t groups) {
   Pipe pipe = make_pipe();
+  Pipe ready = make_pipe();  // closed by the warden when it has let go of everything
   const Descriptor nothing(checked(open("/dev/null", O_RDWR | O_CLOEXEC), "cannot open /dev/null"));
   std::vector<pid_t> guarded;
   guarded.reserve(groups);
@@ -61,6 +62,10 @@ Warden::Warden(std::size_t groups) {
     watch(pipe.read, nothing, guarded);
   }
   line_ = std::move(pipe.write);
+  ready.write.close();
+  char nothing_comes = 0;
+  while (read(ready.read.get(), &nothing_comes, 1) == -1 && errno == EINTR) {
+  }
 }
 
 Warden::~Warden() {

@@ -16,7 +16,7 @@ namespace starling::launch {
 
 class Warden {
  public:
-  // For at most so many groups at a time.
+  // For at most so many groups at a time. Returns when it is on guard.
   explicit Warden(std::size_t groups);
   ~Warden();
   Warden(const Warden&) = delete;

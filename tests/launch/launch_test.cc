@@ -380,6 +380,9 @@ TEST(Launch, WhatAWorkerLeavesBehindIsKilled) {
 TEST(Launch, GrandchildrenEndWithAnInterruptedJob) {
   std::vector<pid_t> pids;
   const auto hear = [&](const Line& line) {
+    if (line.stream == Stream::Err) {
+      return;  // a shell tells which signal ended what it ran
+    }
     pids.push_back(std::stoi(line.text));
     if (pids.size() == 2) {
       kill(getpid(), SIGTERM);
@@ -394,6 +397,9 @@ TEST(Launch, GrandchildrenEndWithAnInterruptedJob) {
 TEST(Launch, WhoLeftTheGroupIsFoundAndKilled) {
   std::vector<pid_t> pids;
   const auto hear = [&](const Line& line) {
+    if (line.stream == Stream::Err) {
+      return;  // a shell tells which signal ended what it ran
+    }
     pids.push_back(std::stoi(line.text));
     if (pids.size() == 2) {
       kill(getpid(), SIGUSR1);

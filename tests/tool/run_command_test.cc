@@ -56,7 +56,13 @@ class Running {
     close(ends[1]);
     out_ = fdopen(ends[0], "r");
   }
-  ~Running() { stop_reading(); }
+  ~Running() {
+    stop_reading();
+    if (pid_ != 0) {  // the test gave up
+      kill(pid_, SIGKILL);
+      wait();
+    }
+  }
   Running(const Running&) = delete;
   Running& operator=(const Running&) = delete;
 
@@ -75,9 +81,10 @@ class Running {
   }
 
   // Of waitpid.
-  int wait() const {
+  int wait() {
     int status = 0;
     EXPECT_EQ(waitpid(pid_, &status, 0), pid_);
+    pid_ = 0;
     return status;
   }
 
