@@ -46,6 +46,9 @@ class Endpoint {
     virtual void on_control(Rank from, std::span<const std::byte> message) = 0;
     // Once per peer, also for peers never spoken to. Nothing is heard from it afterwards.
     virtual void on_lost(Rank peer) = 0;
+    // Whether something that includes `peer` is under way: a peer that wants to leave waits for its
+    // end.
+    virtual bool needs(Rank peer) const = 0;
 
    protected:
     ~Listener() = default;

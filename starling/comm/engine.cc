@@ -227,6 +227,11 @@ void Engine::on_lost(Rank peer) {
   }
 }
 
+bool Engine::needs(Rank peer) const {
+  return std::any_of(operations_.begin(), operations_.end(),
+                     [&](const auto& entry) { return entry.second->has(peer); });
+}
+
 void Engine::post(Rank to, const Header& header, ConstBlob payload) {
   if (closed_ || lost(to)) {
     return;

@@ -125,6 +125,7 @@ class Engine final : private Endpoint::Listener {
 
   void on_control(Rank from, std::span<const std::byte> message) override;
   void on_lost(Rank peer) override;
+  bool needs(Rank peer) const override;
   void on_data(Rank from, const Header& header, std::span<const std::byte> payload);
   void on_abort(Rank from, const Header& header, std::span<const std::byte> payload);
   void on_ack(Rank from, std::span<const std::byte> payload);

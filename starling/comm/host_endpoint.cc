@@ -18,8 +18,8 @@ namespace {
 
 // How often the lifelines are looked at while there is no time to sleep.
 constexpr Duration kLookEvery = std::chrono::milliseconds(2);
-// How long a worker that leaves waits for the others to have heard its last words.
-constexpr Duration kGoodbye = std::chrono::seconds(1);
+// How long a worker that leaves waits for the others to end what it took part in.
+constexpr Duration kGoodbye = std::chrono::seconds(5);
 
 timespec as_timespec(Duration time) {
   const auto whole = std::chrono::floor<std::chrono::seconds>(time);
@@ -130,7 +130,8 @@ void HostEndpoint::on_packet(Rank from, std::span<const std::byte> packet) {
       return;
     case Letter::Leaving:
       left_[from.index()] = true;
-      return post(from, {.letter = Letter::Understood});
+      leavers_.push_back(from);
+      return;
     case Letter::Understood:
       understood_[from.index()] = true;
       return;
@@ -209,7 +210,9 @@ void HostEndpoint::lose(Rank peer) {
     return;
   }
   lost_[peer.index()] = true;
-  lifelines_->drop(peer);
+  if (lifelines_ != nullptr) {
+    lifelines_->drop(peer);
+  }
   wire_->drop(peer, left_[peer.index()]);
   pool_->leave(crew_.seats[peer.index()]);
   std::erase_if(offers_, [&](const auto& entry) { return entry.first.peer == peer; });
@@ -276,6 +279,19 @@ void HostEndpoint::report() {
     }
     telling_.clear();
   }
+  let_go();
+}
+
+// Who leaves has done its part in whatever it began; the others may still be busy with it, and must
+// not take its end for a loss.
+void HostEndpoint::let_go() {
+  std::erase_if(leavers_, [this](Rank peer) {
+    if (!closed_ && listener_ != nullptr && listener_->needs(peer)) {
+      return false;
+    }
+    post(peer, {.letter = Letter::Understood});
+    return true;
+  });
 }
 
 void HostEndpoint::wait(Time until) {

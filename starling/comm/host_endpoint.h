@@ -43,8 +43,8 @@ struct Crew {
 
 class HostEndpoint final : public Endpoint, private Wire::Listener {
  public:
-  // `wire` and `lifelines` are null for a single worker. The wire is open or opened by the caller
-  // with wire_listener().
+  // Both are null for a single worker; without lifelines only the wire tells who is lost. The wire
+  // is opened by the caller, with wire_listener().
   HostEndpoint(Crew crew, std::unique_ptr<Pool> pool, std::unique_ptr<Wire> wire,
                std::unique_ptr<Lifelines> lifelines);
   ~HostEndpoint() override;
@@ -90,7 +90,7 @@ class HostEndpoint final : public Endpoint, private Wire::Listener {
     Void,
     Greeting,   // the first packet
     Leaving,    // nothing follows; asks for
-    Understood  // everything up to there has been heard
+    Understood  // whatever it took part in has ended here
   };
   struct Header {
     Letter letter = Letter::Control;
@@ -171,6 +171,7 @@ class HostEndpoint final : public Endpoint, private Wire::Listener {
   void say_to_all(Letter letter, const std::vector<bool>& answered, Duration patience);
   void read_mail();
   void report();
+  void let_go();
   void ring_timers();
   void look_at_lifelines();
   void sleep(Time until);
@@ -200,6 +201,7 @@ class HostEndpoint final : public Endpoint, private Wire::Listener {
   std::vector<bool> lost_;
   std::vector<bool> greeted_;     // who has greeted us
   std::vector<bool> left_;        // who has said that it leaves
+  std::vector<Rank> leavers_;     // who waits for our answer to that
   std::vector<bool> understood_;  // who has heard that we leave
   std::uint64_t told_ = 0;        // how often something was said
   Time looked_{};                 // when the lifelines were looked at

@@ -25,9 +25,9 @@ struct Slot {
 };
 
 struct Ring {
-  alignas(64) std::atomic<std::uint64_t> begin{0};    // written by the receiver
-  alignas(64) std::atomic<std::uint64_t> end{0};      // written by the sender
-  std::atomic<std::uint64_t> wants_room{0};  // set by the sender, cleared by the receiver
+  alignas(64) std::atomic<std::uint64_t> begin{0};  // written by the receiver
+  alignas(64) std::atomic<std::uint64_t> end{0};    // written by the sender
+  std::atomic<std::uint64_t> wants_room{0};         // set by the sender, cleared by the receiver
   std::array<Slot, kSlots> slots;
 };
 

@@ -1,9 +1,9 @@
 // Packets between workers of a node, through the memory that they share: a ring per sender in the
-// memory of the receiver. Nothing is asked of the kernel, except to wake a receiver that sleeps, by a
-// byte into its pipe (the bell), which the others opened through its /proc entry.
+// memory of the receiver. Nothing is asked of the kernel, except to wake a receiver that sleeps, by
+// a byte into its pipe (the bell), which the others opened through its /proc entry.
 //
-// One thread on each side. A sender that dies in the middle of writing leaves nothing behind: a packet
-// counts when the ring's end has moved past it.
+// One thread on each side. A sender that dies in the middle of writing leaves nothing behind: a
+// packet counts when the ring's end has moved past it.
 #pragma once
 
 #include <cstddef>

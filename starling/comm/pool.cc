@@ -64,7 +64,8 @@ struct Pool::Header {
 };
 
 Pool::Pool(std::size_t bytes)
-    : bytes_(round_up((bytes == 0 ? machine_memory() : bytes) + Header::inbox() + inbox_bytes(), kPage)) {
+    : bytes_(round_up((bytes == 0 ? machine_memory() : bytes) + Header::inbox() + inbox_bytes(),
+                      kPage)) {
   file_ = memfd_create("starling-pool", MFD_CLOEXEC);
   if (file_ < 0 || ftruncate(file_, static_cast<off_t>(bytes_)) != 0 ||
       (base_ = map_file(file_, bytes_)) == nullptr) {

@@ -193,7 +193,8 @@ void Endpoint::release(Rank owner, std::uint64_t name) {
         "worker {} holds no lease of {} of worker {}", rank_, name, owner);
 }
 
-// Leases of this network are given back before anything else happens: there is nobody to take it from.
+// Leases of this network are given back before anything else happens: there is nobody to take it
+// from.
 void Endpoint::abandon(std::uint64_t name) { names_.at(name).holders.clear(); }
 
 void Endpoint::close() {

@@ -102,6 +102,7 @@ class Desk final : public comm::Endpoint::Listener {
     EXPECT_FALSE(calling_) << "told of a loss from inside a call";
     lost.push_back(peer);
   }
+  bool needs(Rank) const override { return false; }
 
   std::vector<Letter> letters;
   std::vector<Rank> lost;

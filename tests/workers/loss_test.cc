@@ -73,8 +73,7 @@ TEST_P(Loss, AKilledWorkerIsNamedByAllOthers) {
     crew.signal(victim, SIGKILL);
     expect_named(crew, victim, at);
     for (std::size_t r = 0; r < crew.size(); ++r) {
-      slowest = r == victim ? slowest
-                            : std::max(slowest, number_after(crew.output(r), "at") - at);
+      slowest = r == victim ? slowest : std::max(slowest, number_after(crew.output(r), "at") - at);
     }
     if (testing::Test::HasFailure()) {
       return;
@@ -117,7 +116,7 @@ INSTANTIATE_TEST_SUITE_P(Workers, Loss,
                                          std::vector<std::string>{"20000000", "--private"},
                                          std::vector<std::string>{"1000"}),
                          [](const auto& instance) {
-                           return std::string(instance.param.size() > 1          ? "private"
+                           return std::string(instance.param.size() > 1      ? "private"
                                               : instance.param[0].size() > 5 ? "pool"
                                                                              : "small");
                          });

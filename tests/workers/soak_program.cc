@@ -1,6 +1,7 @@
-// A worker that runs random collectives with the others for a while: any kind, any length up to a few
-// megabytes, subsets of workers, several at once, buffers in the pool or not. Everything follows from
-// the seed, so every worker knows what everybody brings and checks every result, bit by bit.
+// A worker that runs random collectives with the others for a while: any kind, any length up to a
+// few megabytes, subsets of workers, several at once, buffers in the pool or not. Everything
+// follows from the seed, so every worker knows what everybody brings and checks every result, bit
+// by bit.
 //     soak_program SECONDS [SEED]
 #include <fmt/format.h>
 
@@ -58,9 +59,9 @@ class Bout {
       own_in[i] = value(engine.rank(), i);
     }
     std::memcpy(in_pool.data, own_in.data(), bytes);
-    const comm::ConstBuffer in{comm::Type::Float32,
-                               lies_in_pool ? comm::ConstBlob(in_pool)
-                                            : comm::input(std::span<const float>(own_in)).blob};
+    const comm::ConstBuffer in{
+        comm::Type::Float32,
+        lies_in_pool ? comm::ConstBlob(in_pool) : comm::input(std::span<const float>(own_in)).blob};
     const comm::Buffer out{comm::Type::Float32,
                            lies_in_pool ? out_pool : comm::output(std::span(own_out)).blob};
     co_await play(engine, in, out);
@@ -88,8 +89,8 @@ class Bout {
       co_await comm::broadcast(engine, call, root(), in, out);
     } else {
       constexpr AllReduce kAlgorithms[] = {AllReduce::Direct, AllReduce::Halving, AllReduce::Auto};
-      co_await comm::all_reduce(engine, call, in, out, kAlgorithms[std::min<std::uint64_t>(
-                                                           kind() - 1, 2)]);
+      co_await comm::all_reduce(engine, call, in, out,
+                                kAlgorithms[std::min<std::uint64_t>(kind() - 1, 2)]);
     }
   }
 
