@@ -384,6 +384,7 @@ class Busy final : public comm::Endpoint::Listener, private comm::Completion {
     ++heard;
     answer(from);
   }
+  bool needs(Rank) const override { return false; }
   void on_lost(Rank peer) override {
     EXPECT_FALSE(desk_.calling());
     ++losses;
