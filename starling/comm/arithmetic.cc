@@ -1,16 +1,14 @@
 #include "starling/comm/arithmetic.h"
 
-#include <algorithm>
-#include <array>
 #include <cstring>
 #include <utility>
 #include <vector>
 
 #include "starling/base/error.h"
 #include "starling/comm/buffer.h"
-#include "starling/kernels/copy.h"
 #include "starling/kernels/mix.h"
 #include "starling/kernels/sum.h"
+#include "starling/kernels/sum_to_all.h"
 
 namespace starling::comm {
 namespace {
@@ -33,6 +31,15 @@ std::vector<const T*> pointers(std::span<const ConstBlob> sources) {
 template <typename T>
 void sum_of(Blob into, std::span<const ConstBlob> sources) {
   kernels::sum(as<T>(into), pointers<T>(sources));
+}
+
+template <typename T>
+void sum_to_all_of(std::span<const Blob> into, std::span<const ConstBlob> sources) {
+  std::vector<T*> targets;
+  for (const Blob& target : into) {
+    targets.push_back(as<T>(target).data());
+  }
+  kernels::sum_to_all(targets, into.front().size / sizeof(T), pointers<T>(sources));
 }
 
 template <typename T>
@@ -80,24 +87,11 @@ void KernelArithmetic::mix(Type type, Blob into, std::span<const ConstBlob> sour
 
 void KernelArithmetic::sum_to_all(Type type, std::span<const Blob> into,
                                   std::span<const ConstBlob> sources) const {
-  // Small enough to be read again from the first-level cache.
-  constexpr std::size_t kTurn = 16384;
-  alignas(64) std::array<std::byte, kTurn> turn;
-  std::vector<ConstBlob> parts(sources.size());
-  const std::size_t bytes = sources.front().size;
-  for (std::size_t at = 0; at < bytes; at += kTurn) {
-    const std::size_t end = std::min(at + kTurn, bytes);
-    for (std::size_t i = 0; i < sources.size(); ++i) {
-      parts[i] = sources[i].slice(at, end);
-    }
-    const Blob sum_here{turn.data(), end - at};
-    sum(type, sum_here, parts);
-    for (const Blob& target : into) {
-      const Blob part = target.slice(at, end);
-      kernels::copy({part.data, part.size}, {sum_here.data, sum_here.size},
-                    kernels::Store::Streaming);
-    }
+  for (const Blob& target : into) {
+    check_sizes(target, sources);
   }
+  type == Type::Float64 ? sum_to_all_of<double>(into, sources)
+                        : sum_to_all_of<float>(into, sources);
 }
 
 void KernelArithmetic::copy(Blob into, ConstBlob from) const {
