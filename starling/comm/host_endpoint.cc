@@ -2,7 +2,6 @@
 
 #include <poll.h>
 #include <sched.h>
-#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -34,25 +33,21 @@ HostEndpoint::HostEndpoint(Crew crew, std::unique_ptr<Pool> pool, std::unique_pt
       pool_(std::move(pool)),
       wire_(std::move(wire)),
       lifelines_(std::move(lifelines)),
-      wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
       lost_(crew_.nodes.size()),
       greeted_(crew_.nodes.size()),
       left_(crew_.nodes.size()),
       understood_(crew_.nodes.size()) {
-  check(wake_ >= 0, "eventfd: {}", std::strerror(errno));
   // Numbers of transfers must not be guessed by strangers, nor repeat those of an earlier job.
   next_number_ = pool_->address().key >> 1;
   for (std::uint32_t r = 0; r < crew_.nodes.size(); ++r) {
     if (crew_.nodes[r] == crew_.nodes[crew_.self.index()]) {
       neighbours_.push_back(Rank{r});
     }
+    all_near_ = all_near_ && (Rank{r} == crew_.self || crew_.views[r].has_value());
   }
 }
 
-HostEndpoint::~HostEndpoint() {
-  close();
-  ::close(wake_);
-}
+HostEndpoint::~HostEndpoint() { close(); }
 
 std::optional<Lifelines::Offset> HostEndpoint::clock_offset(Rank peer) const {
   return peer == rank() || lifelines_ == nullptr ? Lifelines::Offset{} : lifelines_->offset(peer);
@@ -199,7 +194,7 @@ void HostEndpoint::look_at_lifelines() {
   lifelines_->look(looked_, [this](Rank peer) {
     // What it sent before it ended is here, or nearly: take it in first.
     read_mail();
-    for (int i = 0; i < 1000 && wire_->progress(); ++i) {
+    for (int i = 0; i < 1000 && wire_in_use() && wire_->progress(); ++i) {
     }
     lose(peer);
   });
@@ -256,7 +251,7 @@ void HostEndpoint::read_mail() {
 
 void HostEndpoint::report() {
   read_mail();
-  for (int i = 0; i < 64 && wire_ != nullptr && wire_->progress(); ++i) {
+  for (int i = 0; i < 64 && wire_in_use() && wire_->progress(); ++i) {
   }
   for (const Rank peer : std::exchange(broken_, {})) {
     lose(peer);
@@ -306,10 +301,8 @@ void HostEndpoint::wait(Time until) {
 }
 
 void HostEndpoint::notify() {
-  if (!notified_.exchange(true)) {
-    const std::uint64_t one = 1;
-    [[maybe_unused]] const auto written = write(wake_, &one, sizeof(one));
-  }
+  notified_.store(true);
+  pool_->inbox().wake();
 }
 
 void HostEndpoint::sleep(Time until) {
@@ -320,19 +313,16 @@ void HostEndpoint::sleep(Time until) {
     until = std::min(until, lifelines_->next_look());
   }
   const Duration most = until == Time::max() ? std::chrono::hours(1) : until - now();
-  if (wire_ == nullptr) {
-    return poll_files(most);
-  }
-  if (!wire_->files().empty()) {
-    if (pool_->inbox().about_to_sleep() && wire_->arm()) {
-      poll_files(most);
-    }
-    return pool_->inbox().awake();
+  if (!wire_in_use() || !wire_->files().empty()) {
+    return doze(most);
   }
   // Nothing to sleep on: look again and again, first for a moment without pause, then ever longer.
   const Time began = now();
+  const auto news = [this] {
+    return wire_->progress() || notified_.load() || pool_->inbox().has_mail();
+  };
   while (now() - began < std::chrono::microseconds(50)) {
-    if (wire_->progress() || notified_.load() || pool_->inbox().has_mail()) {
+    if (news()) {
       return;
     }
     sched_yield();
@@ -340,14 +330,22 @@ void HostEndpoint::sleep(Time until) {
   for (Duration pause = std::chrono::microseconds(20); now() < until;
        pause = std::min<Duration>(pause * 2, std::chrono::milliseconds(1))) {
     const std::uint64_t seen = told_;
-    if (pool_->inbox().about_to_sleep()) {
-      poll_files(std::min(pause, until - now()));
-    }
-    pool_->inbox().awake();
-    if (wire_->progress() || notified_.load() || pool_->inbox().has_mail() || told_ != seen) {
+    doze(std::min(pause, until - now()));
+    if (told_ != seen || news()) {
       return;
     }
   }
+}
+
+// Sleeps, unless there is something to do.
+void HostEndpoint::doze(Duration at_most) {
+  Inbox& inbox = pool_->inbox();
+  const bool armed = inbox.about_to_sleep() && !notified_.load() &&
+                     (!wire_in_use() || wire_->files().empty() || wire_->arm());
+  if (armed) {
+    poll_files(at_most);
+  }
+  inbox.awake();
 }
 
 void HostEndpoint::poll_files(Duration at_most) {
@@ -356,23 +354,16 @@ void HostEndpoint::poll_files(Duration at_most) {
   const auto watch = [&](int file) {
     files[count++] = {.fd = file, .events = POLLIN, .revents = 0};
   };
-  watch(wake_);
   watch(pool_->inbox().file());
   if (lifelines_ != nullptr) {
     watch(lifelines_->file());
   }
-  for (const int file : wire_ == nullptr ? std::span<const int>() : wire_->files()) {
+  for (const int file : wire_in_use() ? wire_->files() : std::span<const int>()) {
     watch(file);
   }
   const timespec time = as_timespec(std::max(at_most, Duration(0)));
-  if (ppoll(files.data(), count, &time, nullptr) <= 0) {
-    return;
-  }
-  if (files[0].revents != 0) {
-    std::uint64_t times = 0;
-    [[maybe_unused]] const auto got = read(wake_, &times, sizeof(times));
-  }
-  if (lifelines_ != nullptr && files[2].revents != 0) {
+  if (ppoll(files.data(), count, &time, nullptr) > 0 && lifelines_ != nullptr &&
+      files[1].revents != 0) {
     look_at_lifelines();
   }
 }

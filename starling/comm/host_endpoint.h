@@ -175,15 +175,20 @@ class HostEndpoint final : public Endpoint, private Wire::Listener {
   void ring_timers();
   void look_at_lifelines();
   void sleep(Time until);
+  void doze(Duration at_most);
   void poll_files(Duration at_most);
+  // Between workers that share memory the wire carries nothing, except what found no room there;
+  // looking after it costs several calls of the kernel each time.
+  bool wire_in_use() const { return wire_ != nullptr && (!all_near_ || on_wire_ > 0); }
 
   Crew crew_;
+  bool all_near_ = true;          // whether we share memory with everyone
+  std::size_t on_wire_ = 0;       // transfers that the wire has
   std::vector<Rank> neighbours_;  // the workers of our node, by seat
   std::unique_ptr<Pool> pool_;
   std::unique_ptr<Wire> wire_;
   std::unique_ptr<Lifelines> lifelines_;
   Endpoint::Listener* listener_ = nullptr;
-  int wake_ = -1;
   std::atomic<bool> notified_{false};
   bool closed_ = false;
 

@@ -91,6 +91,7 @@ void HostEndpoint::take(Id receive, Rank from, const Offer& offer) {
   item.state = State::Receiving;
   item.number = next_number_++;
   by_number_[item.number] = receive;
+  ++on_wire_;
   wire_->receive(from, item.number, item.into, receive);
   post(from, {.letter = Letter::Take, .id = taken.id, .number = item.number});
 }
@@ -117,6 +118,7 @@ void HostEndpoint::on_take(Rank from, const Header& header) {
   }
   Item& item = known->second;
   item.state = State::Sending;
+  ++on_wire_;
   wire_->send(from, header.number, item.data, header.id);
 }
 
@@ -140,6 +142,7 @@ void HostEndpoint::on_void(Rank from, const Header& header) {
 }
 
 void HostEndpoint::on_transfer(Wire::Token token, bool done) {
+  --on_wire_;
   const auto known = items_.find(token);
   if (known == items_.end()) {
     return;
@@ -174,6 +177,7 @@ void HostEndpoint::on_transfer(Wire::Token token, bool done) {
     std::vector<std::byte>& memory = at(sand).sand;
     memory.resize(at(token).into.size);
     by_number_[number] = sand;
+    ++on_wire_;
     wire_->receive(peer, number, {memory.data(), memory.size()}, sand);
   }
   end_soon(token, Finish::Cancelled);

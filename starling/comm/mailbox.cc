@@ -102,8 +102,14 @@ void Inbox::awake() {
   if (layout_.asleep.exchange(0) == 0) {
     // Somebody has rung, or is about to: take the bytes, so that the bell can be heard again.
     std::array<char, 64> bytes;
-    while (read(bell_[0], bytes.data(), bytes.size()) > 0) {
+    while (read(bell_[0], bytes.data(), bytes.size()) == static_cast<ssize_t>(bytes.size())) {
     }
+  }
+}
+
+void Inbox::wake() {
+  if (layout_.asleep.load() != 0 && layout_.asleep.exchange(0) != 0) {
+    [[maybe_unused]] const auto written = write(bell_[1], "!", 1);
   }
 }
 

@@ -44,9 +44,11 @@ class Inbox {
   bool take(const Receive& receive, const std::function<void(std::size_t seat)>& room);
 
   bool has_mail() const;
-  // From true on a packet rings the bell; false: there is one already.
+  // From true on a packet, or wake(), rings the bell; false: there is a packet already.
   bool about_to_sleep();
   void awake();
+  // Ends a sleep; from any thread.
+  void wake();
 
  private:
   InboxLayout& layout_;
