@@ -2,10 +2,12 @@
 
 #include <arpa/inet.h>
 #include <ifaddrs.h>
+#include <linux/sockios.h>
 #include <net/if.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/epoll.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -176,7 +178,9 @@ bool Lifelines::vanished(Line& line) const {
   constexpr Duration kMostDeadline = std::chrono::minutes(1);
   tcp_info info{};
   socklen_t length = sizeof(info);
-  if (getsockopt(line.file, IPPROTO_TCP, TCP_INFO, &info, &length) != 0) {
+  int outstanding = 0;  // bytes that are not acknowledged, whether sent or not
+  if (getsockopt(line.file, IPPROTO_TCP, TCP_INFO, &info, &length) != 0 ||
+      ioctl(line.file, SIOCOUTQ, &outstanding) != 0) {
     return false;
   }
   const Duration silent = std::chrono::milliseconds(info.tcpi_last_ack_recv);
@@ -184,7 +188,7 @@ bool Lifelines::vanished(Line& line) const {
     line.longest = std::max(line.longest, line.silent);
   }
   // The beat just sent is out as well; it takes another one to tell.
-  line.silent = info.tcpi_unacked > 1 ? silent : Duration(0);
+  line.silent = outstanding > 1 ? silent : Duration(0);
   return line.silent > std::clamp(10 * line.longest, options_.least_deadline,
                                   std::max(kMostDeadline, options_.least_deadline));
 }

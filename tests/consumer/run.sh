@@ -13,7 +13,14 @@ cmake -S "$2/tests/consumer" -B "$work/build" -G Ninja -DCMAKE_BUILD_TYPE=Releas
 }
 cmake --build "$work/build"
 "$work/build/consumer"
-foreign=$(ldd "$work/build/consumer" | grep -E 'libmpi|libucp|libuct|libtorch|libc10' || true)
+
+# The installed tool starts workers, and they find the installed modules.
+"$work/prefix/bin/starling" run -n 3 -- "$work/build/average" >"$work/average.log"
+[ "$(grep -c 'average of the first weight is 1$' "$work/average.log")" = 3 ] || {
+  cat "$work/average.log"
+  exit 1
+}
+foreign=$(ldd "$work/build/consumer" "$work/build/average" "$work/prefix/bin/starling" | grep -E 'libmpi|libucp|libuct|libtorch|libc10' || true)
 [ -z "$foreign" ] || { echo "linked to $foreign"; exit 1; }
 
 # A component that does not exist is refused by name.

@@ -1,9 +1,10 @@
 // A worker that averages for ever, until something happens, and says what it was:
-//     loss_program BYTES [--private] [--stall SECONDS] [--rounds N] [--idle SECONDS]
-// Lines: "ready"; "round N" now and then; then "ended: TEXT" or "done"; "at TIME" (seconds of the
+//     loss_program BYTES [--private] [--stall SECONDS] [--rounds N]
+// Lines: "ready PID"; "round N" now and then; then "ended: TEXT" or "done"; "at TIME" (seconds of the
 // steady clock) of that; "rest SHARE": how much of a core it needed in the second that followed.
 #include <fmt/format.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include <cstdio>
 #include <string>
@@ -85,7 +86,7 @@ int main_of(int argc, char** argv) {
   comm::ConnectOptions options;
   options.engine.max_stall = std::chrono::duration_cast<Duration>(Seconds(request.stall));
   const auto workers = comm::connect(options);
-  say("ready");
+  say("ready {}", getpid());
   try {
     average(*workers, request);
     say("done");
