@@ -10,9 +10,10 @@
 //   gather the names of everyone's memory                     (nobody starts before all are in)
 //   for each block:   sum own segment into all outputs; barrier
 //
-// A piece is as many bytes of everyone's buffers as the engine's chunk, a block four chunks. Memory
-// is held under leases for one piece at a time. Who fails withdraws its names and waits until
-// nobody holds them: after that nobody can read its input or write its output any more.
+// A piece of all members together is as long as the engine's chunk, a block of all of them eight
+// chunks, so that stages fit the last-level cache however many members there are. Memory is held
+// under leases for one piece at a time. Who fails withdraws its names and waits until nobody holds
+// them: after that nobody can read its input or write its output any more.
 #include <array>
 #include <cstring>
 #include <optional>
@@ -100,7 +101,7 @@ class Shared {
   std::size_t bytes() const { return in_.blob.size; }
   std::size_t longest_block() const {
     const std::size_t chunk = op_.engine().options().chunk;
-    return chunk == 0 ? bytes() : std::min(bytes(), 4 * chunk);
+    return chunk == 0 ? bytes() : std::min(bytes(), std::max(chunk, 8 * chunk / op_.count()));
   }
   bool staged(std::size_t member) const { return names_[member].staged != 0; }
   Segments::Range block(std::size_t b) const {
@@ -134,11 +135,10 @@ class Shared {
   }
 
   void choose_blocks() {
-    bool any = false;
     for (const Names& names : names_) {
-      any = any || names.staged != 0;
+      any_staged_ = any_staged_ || names.staged != 0;
     }
-    block_bytes_ = any ? longest_block() : bytes();
+    block_bytes_ = any_staged_ ? longest_block() : bytes();
     blocks_ = (bytes() + block_bytes_ - 1) / block_bytes_;
   }
 
@@ -156,7 +156,7 @@ class Shared {
       const Segments::Range range = block(b);
       const std::size_t at = begin_of(op_.self(), b);
       op_.arithmetic().copy(out_.blob.slice(range.begin, range.end),
-                            stage_out_.slice(at, at + range.size()));
+                            stage_out_.slice(at, at + range.size()), kernels::Store::Streaming);
     }
   }
 
@@ -214,7 +214,9 @@ class Shared {
       all = hold(held, b, range, sources[held], sums[held]);
     }
     if (all) {
-      op_.arithmetic().sum_to_all(in_.type, sums, sources);
+      // What lies in a stage is read again at once; what does not, is not.
+      op_.arithmetic().sum_to_all(in_.type, sums, sources,
+                                  any_staged_ ? kernels::Store::Cached : kernels::Store::Streaming);
     }
     for (std::size_t member = 0; member < held; ++member) {
       if (member != op_.self()) {
@@ -259,6 +261,7 @@ class Shared {
   Blob stage_;
   Blob stage_in_;
   Blob stage_out_;
+  bool any_staged_ = false;
   std::size_t block_bytes_ = 0;
   std::size_t blocks_ = 0;
   Slot slot_ = 0;

@@ -6,6 +6,7 @@
 
 #include "starling/base/error.h"
 #include "starling/comm/buffer.h"
+#include "starling/kernels/copy.h"
 #include "starling/kernels/mix.h"
 #include "starling/kernels/sum.h"
 #include "starling/kernels/sum_to_all.h"
@@ -86,17 +87,23 @@ void KernelArithmetic::mix(Type type, Blob into, std::span<const ConstBlob> sour
 }
 
 void KernelArithmetic::sum_to_all(Type type, std::span<const Blob> into,
-                                  std::span<const ConstBlob> sources) const {
+                                  std::span<const ConstBlob> sources, kernels::Store store) const {
   for (const Blob& target : into) {
     check_sizes(target, sources);
+  }
+  if (store == kernels::Store::Cached) {
+    sum(type, into.front(), sources);
+    for (const Blob& target : into.subspan(1)) {
+      copy(target, into.front(), store);
+    }
+    return;
   }
   type == Type::Float64 ? sum_to_all_of<double>(into, sources)
                         : sum_to_all_of<float>(into, sources);
 }
 
-void KernelArithmetic::copy(Blob into, ConstBlob from) const {
-  check(into.size == from.size, "copy of {} bytes into {}", from.size, into.size);
-  std::memcpy(into.data, from.data, from.size);
+void KernelArithmetic::copy(Blob into, ConstBlob from, kernels::Store store) const {
+  kernels::copy({into.data, into.size}, {from.data, from.size}, store);
 }
 
 Scratch KernelArithmetic::scratch(std::size_t bytes) const {

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "starling/comm/blob.h"
+#include "starling/kernels/store.h"
 
 namespace starling::comm {
 
@@ -38,10 +39,11 @@ class Arithmetic {
   // The fixed-tree sum of weights[i] * sources[i].
   virtual void mix(Type type, Blob into, std::span<const ConstBlob> sources,
                    std::span<const double> weights) const = 0;
-  // The fixed-tree sum, written to all of `into`, past the caches. None of them is a source.
-  virtual void sum_to_all(Type type, std::span<const Blob> into,
-                          std::span<const ConstBlob> sources) const = 0;
-  virtual void copy(Blob into, ConstBlob from) const = 0;
+  // The fixed-tree sum, written to all of `into`. None of them is a source.
+  virtual void sum_to_all(Type type, std::span<const Blob> into, std::span<const ConstBlob> sources,
+                          kernels::Store store) const = 0;
+  virtual void copy(Blob into, ConstBlob from,
+                    kernels::Store store = kernels::Store::Cached) const = 0;
   virtual Scratch scratch(std::size_t bytes) const = 0;
 };
 
@@ -51,9 +53,9 @@ class KernelArithmetic final : public Arithmetic {
   void sum(Type type, Blob into, std::span<const ConstBlob> sources) const override;
   void mix(Type type, Blob into, std::span<const ConstBlob> sources,
            std::span<const double> weights) const override;
-  void sum_to_all(Type type, std::span<const Blob> into,
-                  std::span<const ConstBlob> sources) const override;
-  void copy(Blob into, ConstBlob from) const override;
+  void sum_to_all(Type type, std::span<const Blob> into, std::span<const ConstBlob> sources,
+                  kernels::Store store) const override;
+  void copy(Blob into, ConstBlob from, kernels::Store store) const override;
   Scratch scratch(std::size_t bytes) const override;
 };
 
@@ -62,8 +64,9 @@ class NullArithmetic final : public Arithmetic {
  public:
   void sum(Type, Blob, std::span<const ConstBlob>) const override {}
   void mix(Type, Blob, std::span<const ConstBlob>, std::span<const double>) const override {}
-  void sum_to_all(Type, std::span<const Blob>, std::span<const ConstBlob>) const override {}
-  void copy(Blob, ConstBlob) const override {}
+  void sum_to_all(Type, std::span<const Blob>, std::span<const ConstBlob>,
+                  kernels::Store) const override {}
+  void copy(Blob, ConstBlob, kernels::Store) const override {}
   Scratch scratch(std::size_t bytes) const override { return Scratch(Blob{nullptr, bytes}); }
 };
 
