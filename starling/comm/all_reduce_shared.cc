@@ -11,9 +11,9 @@
 //   for each block:   sum own segment into all outputs; barrier
 //
 // A piece of all members together is as long as the engine's chunk, a block of all of them eight
-// chunks, so that stages fit the last-level cache however many members there are. Memory is held
-// under leases for one piece at a time. Who fails withdraws its names and waits until nobody holds
-// them: after that nobody can read its input or write its output any more.
+// chunks, so that the stages fit the last-level cache however many members there are. Memory is
+// held under leases for one piece at a time. Who fails withdraws its names and waits until nobody
+// holds them: after that nobody can read its input or write its output any more.
 #include <array>
 #include <cstring>
 #include <optional>
@@ -99,9 +99,11 @@ class Shared {
 
  private:
   std::size_t bytes() const { return in_.blob.size; }
+  // A whole number of lines, and of elements.
   std::size_t longest_block() const {
     const std::size_t chunk = op_.engine().options().chunk;
-    return chunk == 0 ? bytes() : std::min(bytes(), std::max(chunk, 8 * chunk / op_.count()));
+    const std::size_t share = std::max(chunk, 8 * chunk / op_.count()) / 64 * 64;
+    return chunk == 0 ? bytes() : std::min(bytes(), std::max<std::size_t>(share, 64));
   }
   bool staged(std::size_t member) const { return names_[member].staged != 0; }
   Segments::Range block(std::size_t b) const {
