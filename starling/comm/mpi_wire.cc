@@ -100,7 +100,6 @@ class MpiWire final : public Wire {
   bool finish_work();
   void add(MPI_Request request, Work work);
 
-  Environment environment_;
   MPI_Comm packets_ = MPI_COMM_NULL;
   MPI_Comm bulk_ = MPI_COMM_NULL;
   Listener* listener_ = nullptr;
@@ -112,6 +111,7 @@ class MpiWire final : public Wire {
   std::vector<int> ended_;
   std::vector<MPI_Status> statuses_;
   bool closed_ = false;
+  Environment environment_;  // ends first: until then MPI may read packets
 };
 
 MpiWire::MpiWire(std::size_t workers) {
@@ -280,14 +280,12 @@ void MpiWire::close() {
       MPI_Wait(&request, MPI_STATUS_IGNORE);
     }
   }
-  // What others have not taken stays with MPI until it ends; the packets with it.
-  for (std::size_t i = 0; i < requests_.size(); ++i) {
-    MPI_Cancel(&requests_[i]);
-    MPI_Request_free(&requests_[i]);
-    [[maybe_unused]] const Packet* kept = work_[i].packet.release();
+  // What others have not taken stays with MPI until it ends, and the packets here.
+  for (MPI_Request& request : requests_) {
+    MPI_Cancel(&request);
+    MPI_Request_free(&request);
   }
   requests_.clear();
-  work_.clear();
 }
 
 }  // namespace

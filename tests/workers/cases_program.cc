@@ -2,6 +2,7 @@
 // on whatever endpoint connect() gives it. Everything follows from the seeds, so each worker checks
 // its own results; then its digest of all bits is compared with that of the same trial in virtual
 // time. Exit code 0: all right.
+//     cases_program [SEEDS [TEXT]]   TEXT must be part of how the workers came together
 #include <fmt/format.h>
 
 #include <cstdlib>
@@ -60,8 +61,11 @@ int main_of(int argc, char** argv) {
   options.engine.max_stall = std::chrono::seconds(60);
   const auto workers = comm::connect(options);
   run_all(*workers, seeds);
+  const std::string summary = workers->facts().summary();
+  check(argc < 3 || summary.find(argv[2]) != std::string::npos, "'{}', not '{}'", summary,
+        argc < 3 ? "" : argv[2]);
   if (workers->rank() == Rank{0}) {
-    fmt::print("all cases passed: {}\n", workers->facts().summary());
+    fmt::print("all cases passed: {}\n", summary);
   }
   return 0;
 }

@@ -115,7 +115,7 @@ class Bout {
 };
 
 // Some at once, in the order of their ids; all end before the next batch begins.
-Task<void> batch(Engine& engine, const Random& random, std::uint64_t first_id) {
+Task<void> batch(Engine& engine, Random random, std::uint64_t first_id) {
   const std::uint64_t count = 1 + random.below(4, 0);
   std::vector<Bout> bouts;
   for (std::uint64_t i = 0; i < count; ++i) {
