@@ -97,8 +97,10 @@ PoolAddress Pool::address() const {
 // First fit. Large stretches begin on pages of their own, so that streaming stores of one worker
 // do not meet another's data in a line.
 Blob Pool::share(std::size_t bytes) {
+  // The whole file has no room for itself; more than that would wrap around below.
   const std::size_t need =
-      round_up(std::max<std::size_t>(bytes, 1), bytes < kPage ? kGrain : kPage);
+      bytes > bytes_ ? bytes_
+                     : round_up(std::max<std::size_t>(bytes, 1), bytes < kPage ? kGrain : kPage);
   const std::lock_guard lock(mutex_);
   for (const auto& [offset, room] : free_) {
     const std::size_t begin = bytes < kPage ? offset : round_up(offset, kPage);
@@ -248,8 +250,12 @@ PoolView::~PoolView() {
 
 std::optional<Blob> PoolView::lease(std::uint64_t name) {
   Entry& entry = Pool::Header::of(base_).entry(name);
-  word_of(entry, seat_).fetch_or(bit_of(seat_));
+  // We may hold another name that has this place now: a name that is gone must not touch its mark.
   if (name == 0 || entry.name.load() != name) {
+    return std::nullopt;
+  }
+  word_of(entry, seat_).fetch_or(bit_of(seat_));
+  if (entry.name.load() != name) {
     word_of(entry, seat_).fetch_and(~bit_of(seat_));
     return std::nullopt;
   }
