@@ -372,6 +372,9 @@ void HostEndpoint::poll_files(Duration at_most) {
     std::uint64_t times = 0;
     [[maybe_unused]] const auto got = read(wake_, &times, sizeof(times));
   }
+  if (files[1].revents != 0) {
+    pool_->inbox().heard();
+  }
   if (lifelines_ != nullptr && files[2].revents != 0) {
     look_at_lifelines();
   }

@@ -47,6 +47,10 @@ class Inbox {
   // From true on a packet rings the bell; false: there is one already.
   bool about_to_sleep();
   void awake();
+  // Takes what the bell has left in file(). To be called whenever that was found readable, or it
+  // stays so: a bell may ring late, when the sleeper has got up by itself, and for room at any
+  // time.
+  void heard();
 
  private:
   InboxLayout& layout_;
