@@ -214,7 +214,9 @@ void HostEndpoint::lose(Rank peer) {
     lifelines_->drop(peer);
   }
   wire_->drop(peer, left_[peer.index()]);
-  pool_->leave(crew_.seats[peer.index()]);
+  if (crew_.views[peer.index()]) {
+    pool_->leave(crew_.seats[peer.index()]);
+  }
   std::erase_if(offers_, [&](const auto& entry) { return entry.first.peer == peer; });
   std::erase_if(posted_, [&](const auto& entry) { return entry.first.peer == peer; });
   std::vector<Id> ended;

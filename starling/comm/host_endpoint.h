@@ -38,7 +38,7 @@ struct Crew {
   Rank self{0};
   std::vector<Node> nodes;                     // by rank
   std::vector<std::optional<PoolView>> views;  // by rank; of those who share memory with us
-  std::vector<std::size_t> seats;              // by rank; where each sits in our pool
+  std::vector<std::size_t> seats;              // by rank; where each sits in the pools of its node
 };
 
 class HostEndpoint final : public Endpoint, private Wire::Listener {
