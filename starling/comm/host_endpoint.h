@@ -156,6 +156,7 @@ class HostEndpoint final : public Endpoint, private Wire::Listener {
   void on_take(Rank from, const Header& header);
   void on_taken(Rank from, const Header& header);
   void on_void(Rank from, const Header& header);
+  void put_in_pool(Item& item);
   void take(Id receive, Rank from, const Offer& offer);
   void copy_from_peer(Id receive, Rank from, const Offer& offer);
   void post(Rank to, const Header& header, std::span<const std::byte> payload = {});

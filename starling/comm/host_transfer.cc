@@ -26,16 +26,27 @@ void HostEndpoint::send(Rank to, Tag tag, ConstBlob data, Completion& completion
     return end_soon(id, closed_ ? Finish::Cancelled : Finish::Lost);
   }
   if (shares_with(to)) {
-    auto name = pool_->publish(data);
-    if (!name && !pool_->contains(data)) {
-      item.stage = pool_->share(data.size);
-      std::memcpy(item.stage.data, data.data, data.size);
-      name = pool_->publish(item.stage);
-    }
-    item.name = name.value_or(0);
+    put_in_pool(item);
   }
   post(to,
        {.letter = Letter::Offer, .tag = tag, .id = id, .number = item.name, .bytes = data.size});
+}
+
+// Names the data of a send, or a copy of it if it lies elsewhere. Where the pool has no room or no
+// name left it stays without: the wire carries it.
+void HostEndpoint::put_in_pool(Item& item) {
+  auto name = pool_->publish(item.data);
+  if (!name && !pool_->contains(item.data)) {
+    const auto stage = pool_->try_share(item.data.size);
+    name = stage ? pool_->publish(*stage) : std::nullopt;
+    if (name) {
+      item.stage = *stage;
+      std::memcpy(stage->data, item.data.data, item.data.size);
+    } else if (stage) {
+      pool_->unshare(*stage);
+    }
+  }
+  item.name = name.value_or(0);
 }
 
 void HostEndpoint::receive(Rank from, Tag tag, Blob into, Completion& completion) {

@@ -94,9 +94,19 @@ PoolAddress Pool::address() const {
   return {.pid = getpid(), .file = file_, .bell = inbox_->bell(), .bytes = bytes_, .key = key_};
 }
 
+Blob Pool::share(std::size_t bytes) {
+  const auto memory = try_share(bytes);
+  if (!memory) {
+    throw Error(
+        ErrorCode::Input,
+        fmt::format("the shared memory of {} bytes has no room for {} more", bytes_, bytes));
+  }
+  return *memory;
+}
+
 // First fit. Large stretches begin on pages of their own, so that streaming stores of one worker
 // do not meet another's data in a line.
-Blob Pool::share(std::size_t bytes) {
+std::optional<Blob> Pool::try_share(std::size_t bytes) {
   // The whole file has no room for itself; more than that would wrap around below.
   const std::size_t need =
       bytes > bytes_ ? bytes_
@@ -117,10 +127,9 @@ Blob Pool::share(std::size_t bytes) {
       free_.emplace(begin + need, end - begin - need);
     }
     taken_.emplace(begin, need);
-    return {base_ + begin, bytes};
+    return Blob{base_ + begin, bytes};
   }
-  throw Error(ErrorCode::Input,
-              fmt::format("the shared memory of {} bytes has no room for {} more", bytes_, bytes));
+  return std::nullopt;
 }
 
 void Pool::unshare(Blob memory) {

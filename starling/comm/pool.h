@@ -55,6 +55,8 @@ class Pool {
 
   // Throws Error{Input} if there is not so much room. 64-byte aligned, whole pages from 4 KiB on.
   Blob share(std::size_t bytes);
+  // The same; nothing if there is not so much room.
+  std::optional<Blob> try_share(std::size_t bytes);
   void unshare(Blob memory);
   bool contains(ConstBlob memory) const;
 
