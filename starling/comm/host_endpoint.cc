@@ -79,7 +79,9 @@ void HostEndpoint::release(Rank owner, std::uint64_t name) {
 void HostEndpoint::control(Rank to, std::span<const std::byte> message) {
   check(to != rank() && message.size() <= kMaxControl, "a control message of {} bytes to worker {}",
         message.size(), to);
-  post(to, {.letter = Letter::Control}, message);
+  if (!closed_) {
+    post(to, {.letter = Letter::Control}, message);
+  }
 }
 
 void HostEndpoint::post(Rank to, const Header& header, std::span<const std::byte> payload) {

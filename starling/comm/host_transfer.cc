@@ -52,13 +52,13 @@ void HostEndpoint::put_in_pool(Item& item) {
 void HostEndpoint::receive(Rank from, Tag tag, Blob into, Completion& completion) {
   check(from != rank() && into.size > 0, "worker {} receives {} bytes from worker {}", rank(),
         into.size, from);
+  check(!posted_.contains({from, tag}), "two receives of {:#x} from worker {}", tag, from);
   const Id id = add(
       {.state = State::Posted, .completion = &completion, .peer = from, .tag = tag, .into = into});
   if (closed_ || lost_[from.index()]) {
     return end_soon(id, closed_ ? Finish::Cancelled : Finish::Lost);
   }
-  check(posted_.emplace(Key{from, tag}, id).second, "two receives of {:#x} from worker {}", tag,
-        from);
+  posted_.emplace(Key{from, tag}, id);
   if (offers_.contains({from, tag})) {
     matched_.push_back({from, tag});
   }
