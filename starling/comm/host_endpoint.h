@@ -135,7 +135,7 @@ class HostEndpoint final : public Endpoint, private Wire::Listener {
     std::uint64_t number = 0;  // of the wire's transfer
     bool cancelled = false;
     bool voided = false;  // its sender has withdrawn: it waits for another offer
-    Time when{};
+    Time when{};          // of a timer; or when who still copies a recalled send is given up
     Finish how = Finish::Done;
     std::size_t bytes = 0;
     std::vector<std::byte> sand{};

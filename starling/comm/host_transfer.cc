@@ -115,7 +115,11 @@ void HostEndpoint::copy_from_peer(Id receive, Rank from, const Offer& offer) {
     return;
   }
   std::memcpy(item.into.data, source->data, item.into.size);
-  release(from, offer.name);
+  if (!crew_.views[from.index()]->release(offer.name)) {
+    // The sender has given us up meanwhile, and we shall hear of it.
+    posted_.emplace(Key{from, item.tag}, receive);
+    return;
+  }
   post(from, {.letter = Letter::Taken, .id = offer.id});
   end_soon(receive, Finish::Done, item.into.size);
 }
@@ -203,6 +207,7 @@ void HostEndpoint::cancel(Completion& completion) {
       if (item.name != 0) {
         pool_->withdraw(item.name);
         item.state = State::Recalled;
+        item.when = now() + kPatience;
         return look_after(id);
       }
       return end_soon(id, Finish::Cancelled);
@@ -234,6 +239,9 @@ void HostEndpoint::look_after(Id id) {
   Item& item = known->second;
   if (item.state == State::Recalled) {
     if (pool_->leases(item.name) != 0) {
+      if (now() >= item.when) {
+        return lose(item.peer);
+      }
       timers_.emplace(std::pair(now() + kLookAgain, id), nullptr);
       return;
     }

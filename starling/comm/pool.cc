@@ -272,8 +272,9 @@ std::optional<Blob> PoolView::lease(std::uint64_t name) {
   return Blob{base_ + entry.offset.load(), entry.bytes.load()};
 }
 
-void PoolView::release(std::uint64_t name) {
-  word_of(Pool::Header::of(base_).entry(name), seat_).fetch_and(~bit_of(seat_));
+bool PoolView::release(std::uint64_t name) {
+  auto& word = word_of(Pool::Header::of(base_).entry(name), seat_);
+  return (word.fetch_and(~bit_of(seat_)) & bit_of(seat_)) != 0;
 }
 
 }  // namespace starling::comm

@@ -101,7 +101,8 @@ class PoolView {
 
   // Nothing if the name does not stand (any more).
   std::optional<Blob> lease(std::uint64_t name);
-  void release(std::uint64_t name);
+  // False if the owner has ended the lease itself, by leave(): what was read may be anything.
+  bool release(std::uint64_t name);
   // Packets for its owner.
   Outbox& outbox() { return outbox_; }
 

@@ -271,6 +271,8 @@ TEST(PoolLease, LeaveEndsThoseOfOneSeatAlone) {
   pool.leave(65);
   for (const std::uint64_t name : names) {
     EXPECT_EQ(pool.leases(name), 1u);
+    EXPECT_FALSE(gone.release(name)) << "it is told that its lease had ended";
+    EXPECT_TRUE(stays.release(name));
   }
 }
 
