@@ -10,6 +10,12 @@
 #include "starling/base/error.h"
 
 namespace starling::comm {
+namespace {
+
+// What the wire copies; of more than that the sender keeps its buffer until it has arrived.
+constexpr std::size_t kLargestLeft = 1000;
+
+}  // namespace
 
 // One worker's end of the net.
 class FakeNet::End final : public Wire {
@@ -167,7 +173,7 @@ void FakeNet::arrive(Rank from, Rank to) {
   }
 }
 
-// The wire has a copy: the sender may have its buffer back, long before the bytes arrive.
+// The sender has its buffer back, perhaps long before the bytes arrive.
 void FakeNet::leave(Send& send) {
   send.copy.assign(send.data.data, send.data.data + send.data.size);
   send.data = {send.copy.data(), send.copy.size()};
@@ -241,7 +247,7 @@ bool FakeNet::step(RandomSequence& draw) {
     }
   }
   for (auto send = sends_.begin(); send != sends_.end(); ++send) {
-    if (!send->left) {
+    if (!send->left && send->data.size <= kLargestLeft) {
       choices.push_back({.kind = Choice::Kind::Leave, .send = send});
     }
     if (receive_of(*send) != receives_.end()) {
