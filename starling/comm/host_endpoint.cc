@@ -74,7 +74,9 @@ void HostEndpoint::release(Rank owner, std::uint64_t name) {
 void HostEndpoint::control(Rank to, std::span<const std::byte> message) {
   check(to != rank() && message.size() <= kMaxControl, "a control message of {} bytes to worker {}",
         message.size(), to);
-  post(to, {.letter = Letter::Control}, message);
+  if (!closed_) {
+    post(to, {.letter = Letter::Control}, message);
+  }
 }
 
 void HostEndpoint::post(Rank to, const Header& header, std::span<const std::byte> payload) {
@@ -209,7 +211,9 @@ void HostEndpoint::lose(Rank peer) {
     lifelines_->drop(peer);
   }
   wire_->drop(peer, left_[peer.index()]);
-  pool_->leave(crew_.seats[peer.index()]);
+  if (crew_.views[peer.index()]) {
+    pool_->leave(crew_.seats[peer.index()]);
+  }
   std::erase_if(offers_, [&](const auto& entry) { return entry.first.peer == peer; });
   std::erase_if(posted_, [&](const auto& entry) { return entry.first.peer == peer; });
   std::vector<Id> ended;
@@ -362,8 +366,13 @@ void HostEndpoint::poll_files(Duration at_most) {
     watch(file);
   }
   const timespec time = as_timespec(std::max(at_most, Duration(0)));
-  if (ppoll(files.data(), count, &time, nullptr) > 0 && lifelines_ != nullptr &&
-      files[1].revents != 0) {
+  if (ppoll(files.data(), count, &time, nullptr) <= 0) {
+    return;
+  }
+  if (files[0].revents != 0) {
+    pool_->inbox().heard();
+  }
+  if (lifelines_ != nullptr && files[1].revents != 0) {
     look_at_lifelines();
   }
 }

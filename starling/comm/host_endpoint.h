@@ -38,7 +38,7 @@ struct Crew {
   Rank self{0};
   std::vector<Node> nodes;                     // by rank
   std::vector<std::optional<PoolView>> views;  // by rank; of those who share memory with us
-  std::vector<std::size_t> seats;              // by rank; where each sits in our pool
+  std::vector<std::size_t> seats;              // by rank; where each sits in the pools of its node
 };
 
 class HostEndpoint final : public Endpoint, private Wire::Listener {
@@ -135,7 +135,7 @@ class HostEndpoint final : public Endpoint, private Wire::Listener {
     std::uint64_t number = 0;  // of the wire's transfer
     bool cancelled = false;
     bool voided = false;  // its sender has withdrawn: it waits for another offer
-    Time when{};
+    Time when{};          // of a timer; or when who still copies a recalled send is given up
     Finish how = Finish::Done;
     std::size_t bytes = 0;
     std::vector<std::byte> sand{};
@@ -156,6 +156,7 @@ class HostEndpoint final : public Endpoint, private Wire::Listener {
   void on_take(Rank from, const Header& header);
   void on_taken(Rank from, const Header& header);
   void on_void(Rank from, const Header& header);
+  void put_in_pool(Item& item);
   void take(Id receive, Rank from, const Offer& offer);
   void copy_from_peer(Id receive, Rank from, const Offer& offer);
   void post(Rank to, const Header& header, std::span<const std::byte> payload = {});

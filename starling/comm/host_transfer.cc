@@ -26,28 +26,39 @@ void HostEndpoint::send(Rank to, Tag tag, ConstBlob data, Completion& completion
     return end_soon(id, closed_ ? Finish::Cancelled : Finish::Lost);
   }
   if (shares_with(to)) {
-    auto name = pool_->publish(data);
-    if (!name && !pool_->contains(data)) {
-      item.stage = pool_->share(data.size);
-      std::memcpy(item.stage.data, data.data, data.size);
-      name = pool_->publish(item.stage);
-    }
-    item.name = name.value_or(0);
+    put_in_pool(item);
   }
   post(to,
        {.letter = Letter::Offer, .tag = tag, .id = id, .number = item.name, .bytes = data.size});
 }
 
+// Names the data of a send, or a copy of it if it lies elsewhere. Where the pool has no room or no
+// name left it stays without: the wire carries it.
+void HostEndpoint::put_in_pool(Item& item) {
+  auto name = pool_->publish(item.data);
+  if (!name && !pool_->contains(item.data)) {
+    const auto stage = pool_->try_share(item.data.size);
+    name = stage ? pool_->publish(*stage) : std::nullopt;
+    if (name) {
+      item.stage = *stage;
+      std::memcpy(stage->data, item.data.data, item.data.size);
+    } else if (stage) {
+      pool_->unshare(*stage);
+    }
+  }
+  item.name = name.value_or(0);
+}
+
 void HostEndpoint::receive(Rank from, Tag tag, Blob into, Completion& completion) {
   check(from != rank() && into.size > 0, "worker {} receives {} bytes from worker {}", rank(),
         into.size, from);
+  check(!posted_.contains({from, tag}), "two receives of {:#x} from worker {}", tag, from);
   const Id id = add(
       {.state = State::Posted, .completion = &completion, .peer = from, .tag = tag, .into = into});
   if (closed_ || lost_[from.index()]) {
     return end_soon(id, closed_ ? Finish::Cancelled : Finish::Lost);
   }
-  check(posted_.emplace(Key{from, tag}, id).second, "two receives of {:#x} from worker {}", tag,
-        from);
+  posted_.emplace(Key{from, tag}, id);
   if (offers_.contains({from, tag})) {
     matched_.push_back({from, tag});
   }
@@ -105,7 +116,11 @@ void HostEndpoint::copy_from_peer(Id receive, Rank from, const Offer& offer) {
     return;
   }
   std::memcpy(item.into.data, source->data, item.into.size);
-  release(from, offer.name);
+  if (!crew_.views[from.index()]->release(offer.name)) {
+    // The sender has given us up meanwhile, and we shall hear of it.
+    posted_.emplace(Key{from, item.tag}, receive);
+    return;
+  }
   post(from, {.letter = Letter::Taken, .id = offer.id});
   end_soon(receive, Finish::Done, item.into.size);
 }
@@ -196,6 +211,7 @@ void HostEndpoint::cancel(Completion& completion) {
       if (item.name != 0) {
         pool_->withdraw(item.name);
         item.state = State::Recalled;
+        item.when = now() + kPatience;
         return look_after(id);
       }
       return end_soon(id, Finish::Cancelled);
@@ -227,6 +243,9 @@ void HostEndpoint::look_after(Id id) {
   Item& item = known->second;
   if (item.state == State::Recalled) {
     if (pool_->leases(item.name) != 0) {
+      if (now() >= item.when) {
+        return lose(item.peer);
+      }
       timers_.emplace(std::pair(now() + kLookAgain, id), nullptr);
       return;
     }

@@ -185,9 +185,13 @@ class Caller {
 
  private:
   bool answer(const Hello& own) {
+    // Who does not know the secret has not said who it is, whatever it claims.
+    if (stage_ == 0 && !knows(hello_, own)) {
+      return false;
+    }
     ++stage_;
     if (stage_ == 1) {
-      return knows(hello_, own) && put(file_.get(), own);
+      return put(file_.get(), own);
     }
     return stage_ > kQuestions + 1 || put(file_.get(), clock_now());
   }

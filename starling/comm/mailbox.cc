@@ -98,12 +98,11 @@ bool Inbox::about_to_sleep() {
   return true;
 }
 
-void Inbox::awake() {
-  if (layout_.asleep.exchange(0) == 0) {
-    // Somebody has rung, or is about to: take the bytes, so that the bell can be heard again.
-    std::array<char, 64> bytes;
-    while (read(bell_[0], bytes.data(), bytes.size()) == static_cast<ssize_t>(bytes.size())) {
-    }
+void Inbox::awake() { layout_.asleep.store(0); }
+
+void Inbox::heard() {
+  std::array<char, 64> bytes;
+  while (read(bell_[0], bytes.data(), bytes.size()) == static_cast<ssize_t>(bytes.size())) {
   }
 }
 

@@ -49,6 +49,10 @@ class Inbox {
   void awake();
   // Ends a sleep; from any thread.
   void wake();
+  // Takes what the bell has left in file(). To be called whenever that was found readable, or it
+  // stays so: a bell may ring late, when the sleeper has got up by itself, and for room at any
+  // time.
+  void heard();
 
  private:
   InboxLayout& layout_;

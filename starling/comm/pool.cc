@@ -94,11 +94,23 @@ PoolAddress Pool::address() const {
   return {.pid = getpid(), .file = file_, .bell = inbox_->bell(), .bytes = bytes_, .key = key_};
 }
 
+Blob Pool::share(std::size_t bytes) {
+  const auto memory = try_share(bytes);
+  if (!memory) {
+    throw Error(
+        ErrorCode::Input,
+        fmt::format("the shared memory of {} bytes has no room for {} more", bytes_, bytes));
+  }
+  return *memory;
+}
+
 // First fit. Large stretches begin on pages of their own, so that streaming stores of one worker
 // do not meet another's data in a line.
-Blob Pool::share(std::size_t bytes) {
+std::optional<Blob> Pool::try_share(std::size_t bytes) {
+  // The whole file has no room for itself; more than that would wrap around below.
   const std::size_t need =
-      round_up(std::max<std::size_t>(bytes, 1), bytes < kPage ? kGrain : kPage);
+      bytes > bytes_ ? bytes_
+                     : round_up(std::max<std::size_t>(bytes, 1), bytes < kPage ? kGrain : kPage);
   const std::lock_guard lock(mutex_);
   for (const auto& [offset, room] : free_) {
     const std::size_t begin = bytes < kPage ? offset : round_up(offset, kPage);
@@ -115,10 +127,9 @@ Blob Pool::share(std::size_t bytes) {
       free_.emplace(begin + need, end - begin - need);
     }
     taken_.emplace(begin, need);
-    return {base_ + begin, bytes};
+    return Blob{base_ + begin, bytes};
   }
-  throw Error(ErrorCode::Input,
-              fmt::format("the shared memory of {} bytes has no room for {} more", bytes_, bytes));
+  return std::nullopt;
 }
 
 void Pool::unshare(Blob memory) {
@@ -248,8 +259,12 @@ PoolView::~PoolView() {
 
 std::optional<Blob> PoolView::lease(std::uint64_t name) {
   Entry& entry = Pool::Header::of(base_).entry(name);
-  word_of(entry, seat_).fetch_or(bit_of(seat_));
+  // We may hold another name that has this place now: a name that is gone must not touch its mark.
   if (name == 0 || entry.name.load() != name) {
+    return std::nullopt;
+  }
+  word_of(entry, seat_).fetch_or(bit_of(seat_));
+  if (entry.name.load() != name) {
     word_of(entry, seat_).fetch_and(~bit_of(seat_));
     return std::nullopt;
   }
@@ -257,8 +272,9 @@ std::optional<Blob> PoolView::lease(std::uint64_t name) {
   return Blob{base_ + entry.offset.load(), entry.bytes.load()};
 }
 
-void PoolView::release(std::uint64_t name) {
-  word_of(Pool::Header::of(base_).entry(name), seat_).fetch_and(~bit_of(seat_));
+bool PoolView::release(std::uint64_t name) {
+  auto& word = word_of(Pool::Header::of(base_).entry(name), seat_);
+  return (word.fetch_and(~bit_of(seat_)) & bit_of(seat_)) != 0;
 }
 
 }  // namespace starling::comm

@@ -55,6 +55,8 @@ class Pool {
 
   // Throws Error{Input} if there is not so much room. 64-byte aligned, whole pages from 4 KiB on.
   Blob share(std::size_t bytes);
+  // The same; nothing if there is not so much room.
+  std::optional<Blob> try_share(std::size_t bytes);
   void unshare(Blob memory);
   bool contains(ConstBlob memory) const;
 
@@ -99,7 +101,8 @@ class PoolView {
 
   // Nothing if the name does not stand (any more).
   std::optional<Blob> lease(std::uint64_t name);
-  void release(std::uint64_t name);
+  // False if the owner has ended the lease itself, by leave(): what was read may be anything.
+  bool release(std::uint64_t name);
   // Packets for its owner.
   Outbox& outbox() { return outbox_; }
 
