@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <bit>
@@ -140,7 +141,7 @@ bool Outbox::push(std::span<const std::byte> packet) {
   }
   Slot& slot = ring.slots[end % kSlots];
   slot.size = packet.size();
-  std::memcpy(slot.bytes.data(), packet.data(), packet.size());
+  std::copy(packet.begin(), packet.end(), slot.bytes.begin());
   ring.end.store(end + 1);
   layout_.full[seat_ / 64].fetch_or(std::uint64_t{1} << (seat_ % 64));
   if (layout_.asleep.load() != 0 && layout_.asleep.exchange(0) != 0) {

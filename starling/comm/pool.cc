@@ -67,8 +67,10 @@ Pool::Pool(std::size_t bytes)
     : bytes_(round_up((bytes == 0 ? machine_memory() : bytes) + Header::inbox() + inbox_bytes(),
                       kPage)) {
   file_ = memfd_create("starling-pool", MFD_CLOEXEC);
-  if (file_ < 0 || ftruncate(file_, static_cast<off_t>(bytes_)) != 0 ||
-      (base_ = map_file(file_, bytes_)) == nullptr) {
+  if (file_ >= 0 && ftruncate(file_, static_cast<off_t>(bytes_)) == 0) {
+    base_ = map_file(file_, bytes_);
+  }
+  if (base_ == nullptr) {
     const int why = errno;
     if (file_ >= 0) {
       ::close(file_);

@@ -664,7 +664,7 @@ TEST(HostEndpointMemory, TheLossOfAWorkerElsewhereEndsNoLease) {
 
 // What a send copies into the pool is given back, however the send ends.
 TEST(HostEndpointMemory, CopiesForSendsAreGivenBack) {
-  constexpr std::size_t kRoom = 64 * 4096;
+  constexpr std::size_t kRoom = 1 << 18;
   const std::string data(5000, 'd');
   enum class End : std::uint8_t { Done, Cancelled, Lost, Closed };
   for (const End end : {End::Done, End::Cancelled, End::Lost, End::Closed}) {
@@ -705,7 +705,7 @@ TEST(HostEndpointMemory, WhatDoesNotFitInThePoolGoesOverTheWire) {
 }
 
 TEST(HostEndpointMemory, WhatFindsNoNameGoesOverTheWire) {
-  constexpr std::size_t kRoom = 64 * 4096;
+  constexpr std::size_t kRoom = 1 << 18;
   Office office({.nodes = {0, 0}, .pool_bytes = kRoom});
   Endpoint& owner = office[0].endpoint();
   const Blob memory = owner.share(100);

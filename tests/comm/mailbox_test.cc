@@ -33,7 +33,7 @@ bool readable(int file, int milliseconds = 0) {
 
 // An inbox, and whoever writes to it.
 struct Post {
-  explicit Post(std::vector<std::size_t> seats = {0}) : pool(4096), inbox(pool.inbox()) {
+  explicit Post(const std::vector<std::size_t>& seats = {0}) : pool(4096), inbox(pool.inbox()) {
     for (const std::size_t seat : seats) {
       views.push_back(std::move(PoolView::open(pool.address(), seat).value()));
     }

@@ -1,15 +1,15 @@
 // The pool: memory for the own use, and leases of it for others, in this process and in another.
 #include "starling/comm/pool.h"
 
-#include <fcntl.h>
 #include <gtest/gtest.h>
-#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <limits>
+#include <memory>
 #include <set>
 #include <string_view>
 #include <thread>
