@@ -180,7 +180,9 @@ class HostEndpoint final : public Endpoint, private Wire::Listener {
   void poll_files(Duration at_most);
   // Between workers that share memory the wire carries nothing, except what found no room there;
   // looking after it costs several calls of the kernel each time.
-  bool wire_in_use() const { return wire_ != nullptr && (!all_near_ || on_wire_ > 0); }
+  bool wire_in_use() const {
+    return wire_ != nullptr && (!all_near_ || on_wire_ > 0 || lifelines_ == nullptr);
+  }
 
   Crew crew_;
   bool all_near_ = true;          // whether we share memory with everyone
