@@ -1,5 +1,5 @@
-// What waiting workers cost: worker 0 computes while all others wait for it in an all-reduce, in turns
-// with stretches in which they are merely asleep. Start it under `starling run -n N`.
+// What waiting workers cost: worker 0 computes while all others wait for it in an all-reduce, in
+// turns with stretches in which they are merely asleep. Start it under `starling run -n N`.
 //     lost     how much slower the computing worker is while the others wait
 //     waiting  processor time of one waiting worker, per second
 //     idle     the same of a worker whose engine has nothing to do at all
@@ -82,8 +82,8 @@ int main() {
     const double between = cpu_seconds();
     const double watched = computes ? compute() : 0;
     workers->run([&](comm::Engine& engine) {
-      return comm::all_reduce(engine, {.id = ++id, .members = everyone},
-                              comm::input(std::span(in)), comm::output(std::span(out)));
+      return comm::all_reduce(engine, {.id = ++id, .members = everyone}, comm::input(std::span(in)),
+                              comm::output(std::span(out)));
     });
     waiting += cpu_seconds() - between;
     if (computes) {

@@ -297,10 +297,16 @@ void HostEndpoint::wait(Time until) {
   const std::uint64_t before = told_;
   while (true) {
     report();
-    if (notified_.exchange(false) || told_ != before || closed_ || now() >= until) {
+    const Time present = now();
+    if (notified_.exchange(false) || told_ != before || closed_ || present >= until) {
+      busy_until_ = present + kLinger;
       return;
     }
-    sleep(until);
+    if (present < busy_until_) {
+      sched_yield();
+    } else {
+      sleep(until);
+    }
   }
 }
 

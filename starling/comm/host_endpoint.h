@@ -33,6 +33,10 @@
 
 namespace starling::comm {
 
+// How long one looks on before one sleeps, after something has happened: to be woken takes longer
+// than most answers do. Whoever else wants the core has it meanwhile.
+inline constexpr Duration kLinger = std::chrono::microseconds(100);
+
 // Who the workers are and how they are reached.
 struct Crew {
   Rank self{0};
@@ -212,6 +216,7 @@ class HostEndpoint final : public Endpoint, private Wire::Listener {
   std::vector<Rank> leavers_;     // who waits for our answer to that
   std::vector<bool> understood_;  // who has heard that we leave
   std::uint64_t told_ = 0;        // how often something was said
+  Time busy_until_{};             // before that, one does not sleep
   Time looked_{};                 // when the lifelines were looked at
 };
 

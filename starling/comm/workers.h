@@ -98,7 +98,9 @@ class Workers {
   // The same, and waits for the end: its value, or its exception.
   template <typename Program>
   auto run(Program program) {
-    return start(std::move(program)).get();
+    auto result = start(std::move(program));
+    linger([&] { return result.wait_for(Seconds(0)) == std::future_status::ready; });
+    return result.get();
   }
 
  private:
@@ -116,6 +118,14 @@ class Workers {
       }
     } catch (...) {
       promise->set_exception(std::current_exception());
+    }
+  }
+
+  template <typename Ready>
+  static void linger(const Ready& ready) {
+    const auto until = std::chrono::steady_clock::now() + kLinger;
+    while (!ready() && std::chrono::steady_clock::now() < until) {
+      std::this_thread::yield();
     }
   }
 

@@ -1,7 +1,8 @@
 // A worker that averages for ever, until something happens, and says what it was:
 //     loss_program BYTES [--private] [--stall SECONDS] [--rounds N]
-// Lines: "ready PID"; "round N" now and then; then "ended: TEXT" or "done"; "at TIME" (seconds of the
-// steady clock) of that; "rest SHARE": how much of a core it needed in the second that followed.
+// Lines: "ready PID"; "round N" now and then; then "ended: TEXT" or "done"; "at TIME" (seconds of
+// the steady clock) of that; "rest SHARE": how much of a core it needed in the second that
+// followed.
 #include <fmt/format.h>
 #include <sys/resource.h>
 #include <unistd.h>
