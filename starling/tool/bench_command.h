@@ -1,9 +1,7 @@
 // starling bench: Starling against others and against the limits of the machine, in one run.
 #pragma once
 
-namespace CLI {
-class App;
-}
+#include <CLI/CLI.hpp>
 
 namespace starling::tool {
 

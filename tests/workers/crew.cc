@@ -51,7 +51,7 @@ void poll_until(std::chrono::seconds patience, const Done& done, const std::stri
 }  // namespace
 
 Crew::Crew(std::size_t workers, std::vector<std::string> command,
-           std::vector<std::string> environment)
+           const std::vector<std::string>& environment)
     : members_(workers) {
   std::random_device random;
   const std::string name = fmt::format("{:08x}{:08x}", random(), random());

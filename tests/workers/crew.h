@@ -14,7 +14,7 @@ class Crew {
  public:
   // `command`: a program and its arguments, the same for all. `environment`: NAME=VALUE, for all.
   Crew(std::size_t workers, std::vector<std::string> command,
-       std::vector<std::string> environment = {});
+       const std::vector<std::string>& environment = {});
   // Kills whoever still runs.
   ~Crew();
   Crew(const Crew&) = delete;

@@ -5,6 +5,7 @@
 //     soak_program SECONDS [SEED]
 #include <fmt/format.h>
 
+#include <bit>
 #include <chrono>
 #include <cstdio>
 #include <cstring>
@@ -79,7 +80,7 @@ class Bout {
   float value(Rank rank, std::size_t i) const {
     // Cheap, and different from place to place, worker to worker and bout to bout.
     const std::uint64_t mixed =
-        (i * 2654435761u + rank.value * 40503u + id_ * 9973u) * 0x9E3779B97F4A7C15u;
+        (i * 2654435761u + std::uint64_t{rank.value} * 40503u + id_ * 9973u) * 0x9E3779B97F4A7C15u;
     return static_cast<float>(mixed >> 40) * 0x1p-20F - 4.0F;
   }
 
@@ -102,7 +103,7 @@ class Bout {
       }
       const float expected =
           kind() == 0 ? value(root(), i) : tree_sum<float>(std::span<const float>(terms));
-      check(std::memcmp(&out[i], &expected, sizeof(float)) == 0,
+      check(std::bit_cast<std::uint32_t>(out[i]) == std::bit_cast<std::uint32_t>(expected),
             "operation {}: element {} of {} is {}, not {}", id_, i, elements_, out[i], expected);
     }
   }
