@@ -49,7 +49,7 @@ HostEndpoint::HostEndpoint(Crew crew, std::unique_ptr<Pool> pool, std::unique_pt
 
 HostEndpoint::~HostEndpoint() { close(); }
 
-std::optional<Lifelines::Offset> HostEndpoint::clock_offset(Rank peer) const {
+Lifelines::Offset HostEndpoint::clock_offset(Rank peer) const {
   return peer == rank() || lifelines_ == nullptr ? Lifelines::Offset{} : lifelines_->offset(peer);
 }
 

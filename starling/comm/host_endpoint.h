@@ -23,7 +23,6 @@
 #include <optional>
 #include <span>
 #include <unordered_map>
-#include <unordered_set>
 #include <vector>
 
 #include "starling/comm/endpoint.h"
@@ -57,7 +56,7 @@ class HostEndpoint final : public Endpoint, private Wire::Listener {
   // Exchanges a first packet with everyone, so that all connections stand. Throws Error{Stalled} or
   // Error{Lost} naming a worker.
   void greet_all(Duration patience);
-  std::optional<Lifelines::Offset> clock_offset(Rank peer) const;
+  Lifelines::Offset clock_offset(Rank peer) const;
 
   Rank rank() const override { return crew_.self; }
   std::size_t size() const override { return crew_.nodes.size(); }

@@ -15,6 +15,7 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 #include "starling/base/error.h"
 #include "starling/comm/lifeline_setup.h"
@@ -103,7 +104,7 @@ Lifelines::Lifelines(Rank self, std::span<const Peer> peers, LifelineListener& l
       continue;
     }
     lines_[r] = {
-        .file = made[r].file.release(), .remote = !peers[r].same_node, .offset = made[r].offset};
+        .file = made[r].socket.release(), .remote = !peers[r].same_node, .offset = made[r].offset};
     any_remote = any_remote || lines_[r].remote;
     epoll_event event{.events = EPOLLIN | EPOLLRDHUP, .data = {.u64 = r}};
     check(epoll_ctl(epoll_, EPOLL_CTL_ADD, lines_[r].file, &event) == 0, "epoll_ctl: {}",
@@ -151,12 +152,12 @@ bool Lifelines::look(Time now, const std::function<void(Rank)>& lost) {
   }
   if (now >= next_beat_) {
     next_beat_ = now + options_.beat;
-    beat(now, lost, any);
+    beat(lost, any);
   }
   return any;
 }
 
-void Lifelines::beat(Time, const std::function<void(Rank)>& lost, bool& any) {
+void Lifelines::beat(const std::function<void(Rank)>& lost, bool& any) {
   for (std::uint32_t r = 0; r < lines_.size(); ++r) {
     Line& line = lines_[r];
     if (line.file < 0 || !line.remote) {

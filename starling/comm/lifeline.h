@@ -88,9 +88,8 @@ class Lifelines {
     Duration silent{0};   // at the last look
     Offset offset;
   };
-  class Setup;
 
-  void beat(Time now, const std::function<void(Rank)>& lost, bool& any);
+  void beat(const std::function<void(Rank)>& lost, bool& any);
   bool vanished(Line& line) const;
 
   LifelineOptions options_;

@@ -2,8 +2,6 @@
 // few times what time it is, keeps the answer that came back fastest, and tells the other.
 #include "starling/comm/lifeline_setup.h"
 
-#include <arpa/inet.h>
-#include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
@@ -82,36 +80,6 @@ bool get(int file, T& value, Clock::time_point until) {
   return true;
 }
 
-File connect_to(const std::string& host, std::uint16_t port, Clock::time_point until) {
-  sockaddr_in four{};
-  sockaddr_in6 six{};
-  const bool is_four = inet_pton(AF_INET, host.c_str(), &four.sin_addr) == 1;
-  if (!is_four && inet_pton(AF_INET6, host.c_str(), &six.sin6_addr) != 1) {
-    return {};
-  }
-  four.sin_family = AF_INET;
-  six.sin6_family = AF_INET6;
-  four.sin_port = six.sin6_port = htons(port);
-  const auto* to =
-      is_four ? reinterpret_cast<const sockaddr*>(&four) : reinterpret_cast<const sockaddr*>(&six);
-  File file(socket(to->sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  if (!file) {
-    return {};
-  }
-  if (connect(file.get(), to, is_four ? sizeof(four) : sizeof(six)) != 0) {
-    pollfd waiting{.fd = file.get(), .events = POLLOUT, .revents = 0};
-    int error = errno;
-    socklen_t length = sizeof(error);
-    if (error != EINPROGRESS || poll(&waiting, 1, remaining(until)) <= 0 ||
-        getsockopt(file.get(), SOL_SOCKET, SO_ERROR, &error, &length) != 0 || error != 0) {
-      return {};
-    }
-  }
-  const int on = 1;
-  setsockopt(file.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
-  return file;
-}
-
 std::optional<Verdict> ask_the_time(int file, Clock::time_point until) {
   Verdict best{.ahead = 0, .error = INT64_MAX};
   for (int i = 0; i < kQuestions; ++i) {
@@ -138,14 +106,15 @@ std::optional<SetUpLine> call(Rank peer, const Lifelines::Peer& at, const Hello&
   for (const std::string& host : hosts) {
     const auto try_until =
         hosts.size() == 1 ? until : std::min(until, Clock::now() + std::chrono::seconds(3));
-    File file = connect_to(host, at.address.port, try_until);
+    Socket socket = connect_to({.name = host, .port = at.address.port}, try_until).socket;
+    const int file = socket.descriptor();
     Hello theirs;
-    if (!file || !put(file.get(), own) || !get(file.get(), theirs, until) || !knows(theirs, own) ||
+    if (!socket.valid() || !put(file, own) || !get(file, theirs, until) || !knows(theirs, own) ||
         theirs.rank != peer.value) {
       continue;
     }
-    if (const auto verdict = ask_the_time(file.get(), until)) {
-      return SetUpLine{std::move(file), {Duration(verdict->ahead), Duration(verdict->error)}};
+    if (const auto verdict = ask_the_time(file, until)) {
+      return SetUpLine{std::move(socket), {Duration(verdict->ahead), Duration(verdict->error)}};
     }
   }
   return std::nullopt;
@@ -154,13 +123,13 @@ std::optional<SetUpLine> call(Rank peer, const Lifelines::Peer& at, const Hello&
 // A connection that came in: it introduces itself, asks for the time, and leaves its verdict.
 class Caller {
  public:
-  explicit Caller(int file) : file_(file) {}
-  int file() const { return file_.get(); }
+  explicit Caller(int file) : socket_(file) {}
+  int file() const { return socket_.descriptor(); }
   bool done() const { return stage_ > kQuestions + 1; }
   bool introduced() const { return stage_ > 0; }
   Rank rank() const { return Rank{hello_.rank}; }
   SetUpLine take() {
-    return {std::move(file_), {Duration(-verdict_.ahead), Duration(verdict_.error)}};
+    return {std::move(socket_), {Duration(-verdict_.ahead), Duration(verdict_.error)}};
   }
 
   // Reads what there is; false: not one of us, or gone.
@@ -171,7 +140,7 @@ class Caller {
     const std::size_t size = stage_ == 0            ? sizeof(hello_)
                              : stage_ <= kQuestions ? sizeof(question_)
                                                     : sizeof(verdict_);
-    const ssize_t got = recv(file_.get(), into + have_, size - have_, MSG_DONTWAIT);
+    const ssize_t got = recv(socket_.descriptor(), into + have_, size - have_, MSG_DONTWAIT);
     if (got <= 0) {
       return got < 0 && (errno == EAGAIN || errno == EINTR);
     }
@@ -191,12 +160,12 @@ class Caller {
     }
     ++stage_;
     if (stage_ == 1) {
-      return put(file_.get(), own);
+      return put(socket_.descriptor(), own);
     }
-    return stage_ > kQuestions + 1 || put(file_.get(), clock_now());
+    return stage_ > kQuestions + 1 || put(socket_.descriptor(), clock_now());
   }
 
-  File file_;
+  Socket socket_;
   int stage_ = 0;
   std::size_t have_ = 0;
   Hello hello_;
@@ -243,7 +212,7 @@ class Reception {
       }
       const Rank rank = caller->rank();
       const bool expected =
-          rank > self_ && rank.index() < lines_.size() && !lines_[rank.index()].file;
+          rank > self_ && rank.index() < lines_.size() && !lines_[rank.index()].socket.valid();
       if (stays && expected) {
         lines_[rank.index()] = caller->take();
         --missing_;
@@ -258,7 +227,7 @@ class Reception {
   [[noreturn]] void complain() const {
     std::string names;
     for (std::size_t r = self_.index() + 1; r < lines_.size(); ++r) {
-      if (!lines_[r].file) {
+      if (!lines_[r].socket.valid()) {
         names += fmt::format("{}{}", names.empty() ? "" : ", ", r);
       }
     }

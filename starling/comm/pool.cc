@@ -173,7 +173,7 @@ std::optional<std::uint64_t> Pool::publish(ConstBlob memory) {
   for (int i = 0; i < 64; ++i) {
     const std::uint64_t name = next_++;
     Entry& entry = Header::of(base_).entry(name);
-    if (entry.name.load() != 0 || holders(name) != 0) {
+    if (entry.name.load() != 0 || leases(name) != 0) {
       continue;
     }
     entry.offset.store(static_cast<std::uint64_t>(memory.data - base_));
@@ -190,15 +190,13 @@ void Pool::withdraw(std::uint64_t name) {
   entry.name.store(0);
 }
 
-std::size_t Pool::holders(std::uint64_t name) const {
+std::size_t Pool::leases(std::uint64_t name) const {
   std::size_t count = 0;
   for (const auto& word : Header::of(base_).entry(name).holders) {
     count += static_cast<std::size_t>(std::popcount(word.load()));
   }
   return count;
 }
-
-std::size_t Pool::leases(std::uint64_t name) const { return holders(name); }
 
 void Pool::abandon(std::uint64_t name) {
   const Entry& entry = Header::of(base_).entry(name);

@@ -76,7 +76,6 @@ class Pool {
  private:
   friend class PoolView;
   struct Header;
-  std::size_t holders(std::uint64_t name) const;
 
   int file_ = -1;
   std::size_t bytes_ = 0;

@@ -157,6 +157,8 @@ Socket& Socket::operator=(Socket&& other) noexcept {
   return *this;
 }
 
+int Socket::release() { return std::exchange(descriptor_, -1); }
+
 Socket::~Socket() {
   if (valid()) {
     close(descriptor_);

@@ -24,6 +24,8 @@ class Socket {
 
   bool valid() const { return descriptor_ >= 0; }
   int descriptor() const { return descriptor_; }
+  // Whoever asks owns it from here on.
+  int release();
 
  private:
   int descriptor_ = -1;

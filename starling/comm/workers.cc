@@ -18,7 +18,7 @@ std::string Workers::Facts::summary() const {
 Workers::Workers(std::unique_ptr<HostEndpoint> endpoint, EngineOptions options, Facts facts)
     : endpoint_(std::move(endpoint)), facts_(std::move(facts)), options_(options) {
   for (const Rank r : everyone()) {
-    offsets_.push_back(endpoint_->clock_offset(r).value_or(Lifelines::Offset{}));
+    offsets_.push_back(endpoint_->clock_offset(r));
   }
   thread_ = std::thread([this] { drive(); });
 }

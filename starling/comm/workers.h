@@ -24,8 +24,6 @@
 
 namespace starling::comm {
 
-class Workers;
-
 // Memory from the worker's pool: collectives work in it without copying. Given back when it ends;
 // must not outlive its Workers.
 class PoolMemory {

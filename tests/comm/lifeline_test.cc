@@ -103,17 +103,17 @@ void expect_all_met(Meeting& meeting, const std::vector<std::size_t>& who) {
 }
 
 // Somebody who knows the port of a worker and nothing else.
-File stranger(std::uint16_t port) {
-  File file(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+Socket stranger(std::uint16_t port) {
+  Socket file(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   sockaddr_in to{};
   to.sin_family = AF_INET;
   to.sin_port = htons(port);
   to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  EXPECT_EQ(connect(file.get(), reinterpret_cast<sockaddr*>(&to), sizeof(to)), 0);
+  EXPECT_EQ(connect(file.descriptor(), reinterpret_cast<sockaddr*>(&to), sizeof(to)), 0);
   return file;
 }
-void say(const File& file, const std::string& bytes) {
-  EXPECT_EQ(::send(file.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL),
+void say(const Socket& file, const std::string& bytes) {
+  EXPECT_EQ(::send(file.descriptor(), bytes.data(), bytes.size(), MSG_NOSIGNAL),
             static_cast<ssize_t>(bytes.size()));
 }
 // What a worker of that rank says first.
@@ -246,7 +246,7 @@ TEST(LifelineStrangers, AWrongSecretIsRefusedAndTheOthersMeet) {
 
 TEST(LifelineStrangers, OneThatClaimsToBeAWorkerDoesNotKeepTheRealOneOut) {
   Meeting meeting(3);
-  std::vector<File> strangers;
+  std::vector<Socket> strangers;
   for (const std::uint32_t rank : {0u, 1u, 2u, 3u, 0xFFFFFFFFu}) {
     for (const std::size_t at : {std::size_t{0}, std::size_t{1}}) {
       strangers.push_back(stranger(meeting.port(at)));
@@ -261,7 +261,7 @@ TEST(LifelineStrangers, RubbishAndSilenceDisturbNobody) {
   for (std::uint64_t seed = 0; seed < 5; ++seed) {
     Meeting meeting(4);
     RandomSequence draw{Random(seed)};
-    std::vector<File> strangers;
+    std::vector<Socket> strangers;
     for (int i = 0; i < 20; ++i) {
       strangers.push_back(stranger(meeting.port(draw.below(4))));
       std::string rubbish(draw.below(3) * draw.below(400), '\0');
@@ -282,11 +282,11 @@ TEST(LifelineStrangers, RubbishAndSilenceDisturbNobody) {
 TEST(LifelineStrangers, AWorkerThatDiesInTheMiddleIsNamed) {
   Meeting meeting(2);
   {
-    File dying = stranger(meeting.port(0));
+    Socket dying = stranger(meeting.port(0));
     say(dying, hello(1, "the secret"));
     std::jthread other([&] { meeting.meet({0}); });
     std::this_thread::sleep_for(milliseconds(20));
-    dying = File();
+    dying = Socket();
   }
   EXPECT_EQ(meeting[0].failed, ErrorCode::Lost);
   EXPECT_NE(meeting[0].text.find("worker 1 ended"), std::string::npos) << meeting[0].text;

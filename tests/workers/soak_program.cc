@@ -31,8 +31,7 @@ using comm::Engine;
 // One collective of a batch, the same on all workers.
 class Bout {
  public:
-  Bout(const Random& random, std::uint64_t id, std::size_t workers)
-      : random_(random), id_(id), workers_(workers) {
+  Bout(const Random& random, std::uint64_t id, std::size_t workers) : random_(random), id_(id) {
     constexpr std::size_t kLengths[] = {1, 17, 1014, 5000, 70'000, 300'001, 1'500'000};
     elements_ = 1 + random.below(kLengths[random.below(std::size(kLengths), 0)], 1);
     for (std::uint32_t r = 0; r < workers; ++r) {
@@ -110,7 +109,6 @@ class Bout {
 
   Random random_;
   std::uint64_t id_;
-  std::size_t workers_;
   std::size_t elements_ = 0;
   std::vector<Rank> members_;
 };
