@@ -14,14 +14,14 @@
 // chunks, so that the stages fit the last-level cache however many members there are. Memory is
 // held under leases for one piece at a time. Who fails withdraws its names and waits until nobody
 // holds them: after that nobody can read its input or write its output any more.
-#include <array>
-#include <cstring>
+#include <bit>
 #include <optional>
 #include <span>
 #include <vector>
 
 #include "starling/base/error.h"
 #include "starling/comm/all_reduce.h"
+#include "starling/comm/gather.h"
 #include "starling/comm/segments.h"
 
 namespace starling::comm {
@@ -162,23 +162,9 @@ class Shared {
     }
   }
 
-  // After round r everyone knows the names of the 2^(r+1) members from itself on.
   Task<void> gather_names() {
-    const std::size_t k = op_.count();
-    std::vector<Names> known(k);
-    known[0] = names_[op_.self()];
-    const std::span<std::byte> bytes = std::as_writable_bytes(std::span(known));
-    for (std::size_t have = 1; have < k; have *= 2) {
-      const std::size_t more = std::min(have, k - have) * sizeof(Names);
-      Request& theirs = op_.receive(op_.after(have), slot_,
-                                    {bytes.data() + have * sizeof(Names), more}, "its memory");
-      co_await op_.send(op_.before(have), slot_, {bytes.data(), more});
-      co_await theirs;
-      ++slot_;
-    }
-    for (std::size_t i = 0; i < k; ++i) {
-      names_[op_.after(i)] = known[i];
-    }
+    co_await gather_records(op_, slot_, std::as_writable_bytes(std::span(names_)));
+    slot_ += static_cast<Slot>(std::bit_width(op_.count()));
   }
 
   Task<void> barrier() {

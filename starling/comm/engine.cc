@@ -33,6 +33,8 @@ std::string_view name_of(Kind kind) {
       return "neighbour exchange";
     case Kind::PushSum:
       return "push-sum exchange";
+    case Kind::Gather:
+      return "gather";
   }
   return "operation";
 }
@@ -90,6 +92,9 @@ void Engine::close() {
     return;
   }
   closed_ = true;
+  for (const auto& [series, guest] : guests_) {
+    guest->on_close();
+  }
   for (const auto& [id, operation] : operations_) {
     operation->fail(closed_error(rank()), /*heard=*/true);
   }
@@ -161,6 +166,8 @@ void Engine::on_control(Rank from, std::span<const std::byte> message) {
       return;
     case Letter::Ack:
       return on_ack(from, payload);
+    case Letter::Guest:
+      return on_guest(from, header, payload);
   }
   check(false, "a control message of unknown kind {} from worker {}",
         static_cast<unsigned>(header.letter), from);
@@ -180,7 +187,7 @@ void Engine::on_data(Rank from, const Header& header, std::span<const std::byte>
     }
     return consumed(from, header.operation);
   }
-  if (refused_.contains(header.operation)) {
+  if (refused_.contains(header.operation) || is_over(header.operation)) {
     return consumed(from, header.operation);
   }
   early_[header.operation].push_back({from, header, {payload.begin(), payload.end()}});
@@ -222,6 +229,9 @@ void Engine::on_ack(Rank from, std::span<const std::byte> payload) {
 
 void Engine::on_lost(Rank peer) {
   lost_.insert(peer);
+  for (const auto& [series, guest] : guests_) {
+    guest->on_lost(peer);
+  }
   for (const auto& [id, operation] : operations_) {
     operation->peer_lost(peer);
   }
@@ -229,7 +239,74 @@ void Engine::on_lost(Rank peer) {
 
 bool Engine::needs(Rank peer) const {
   return std::any_of(operations_.begin(), operations_.end(),
-                     [&](const auto& entry) { return entry.second->has(peer); });
+                     [&](const auto& entry) { return entry.second->has(peer); }) ||
+         std::any_of(guests_.begin(), guests_.end(),
+                     [&](const auto& entry) { return entry.second->needs(peer); });
+}
+
+// --- Guests ------------------------------------------------------------------------------------
+
+void Engine::invite(std::uint64_t series, Guest& guest) {
+  require(series >= next_series_, "series {} has been used before on worker {}", series, rank());
+  next_series_ = series + 1;
+  guests_.emplace(series, &guest);
+  for (const Rank peer : lost_) {
+    guest.on_lost(peer);
+  }
+  std::vector<Mail> before;
+  if (const auto known = waiting_for_guests_.find(series); known != waiting_for_guests_.end()) {
+    before = std::move(known->second);
+  }
+  waiting_for_guests_.erase(waiting_for_guests_.begin(), waiting_for_guests_.upper_bound(series));
+  for (const Mail& mail : before) {
+    guest.on_message(mail.from, mail.header.slot, mail.payload);
+  }
+}
+
+void Engine::dismiss(std::uint64_t series) { guests_.erase(series); }
+
+void Engine::on_guest(Rank from, const Header& header, std::span<const std::byte> payload) {
+  if (const auto guest = guests_.find(header.operation); guest != guests_.end()) {
+    return guest->second->on_message(from, header.slot, payload);
+  }
+  if (header.operation >= next_series_) {
+    waiting_for_guests_[header.operation].push_back(
+        {from, header, {payload.begin(), payload.end()}});
+  }
+}
+
+void Engine::post_to_guest(Rank to, std::uint64_t series, std::uint32_t kind,
+                           std::span<const std::byte> message) {
+  post(to, {.operation = series, .signature = {}, .letter = Letter::Guest, .slot = kind},
+       {message.data(), message.size()});
+}
+
+// Ids of guests' operations have the top bit set; below it are 7 bits of the series.
+bool Engine::is_over(std::uint64_t id) const {
+  if ((id & kGuestId) == 0) {
+    return false;
+  }
+  const std::uint64_t series = (id & ~kGuestId) >> kSeriesShift;
+  for (const auto& [number, guest] : guests_) {
+    if (number % kSeries == series) {
+      return guest->is_over(id);
+    }
+  }
+  return (series + kSeries - next_series_ % kSeries) % kSeries >= kSeries / 2;  // not one to come
+}
+
+void Engine::drop_over() {
+  std::vector<std::uint64_t> over;
+  for (const auto& [id, mail] : early_) {
+    if (is_over(id)) {
+      over.push_back(id);
+    }
+  }
+  for (const std::uint64_t id : over) {
+    for (const Mail& mail : take_early(id)) {
+      consumed(mail.from, id);
+    }
+  }
 }
 
 void Engine::post(Rank to, const Header& header, ConstBlob payload) {
@@ -238,6 +315,7 @@ void Engine::post(Rank to, const Header& header, ConstBlob payload) {
   }
   std::array<std::byte, kMaxControl> message;
   std::memcpy(message.data(), &header, sizeof(Header));
+  check(payload.size <= kSmall, "a control message of {} bytes", payload.size);
   if (payload.data != nullptr) {
     std::memcpy(message.data() + sizeof(Header), payload.data, payload.size);
   } else {

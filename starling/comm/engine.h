@@ -44,12 +44,42 @@ struct EngineOptions {
   Duration answer_time = std::chrono::seconds(1);
 };
 
+// Ids of operations that a guest of the engine runs: this bit, then its series, then what it likes.
+inline constexpr std::uint64_t kGuestId = std::uint64_t{1} << 63;
+inline constexpr unsigned kSeriesShift = 56;
+inline constexpr std::uint64_t kSeries = 128;
+
 class Engine final : private Endpoint::Listener {
  public:
   Engine(Endpoint& endpoint, const Arithmetic& arithmetic, EngineOptions options = {});
   ~Engine();
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
+
+  // What lives above collectives (rounds): it gets messages of its own, and hears of losses before
+  // the operations do.
+  class Guest {
+   public:
+    virtual void on_message(Rank from, std::uint32_t kind, std::span<const std::byte> message) = 0;
+    virtual void on_lost(Rank peer) = 0;
+    // Whether `peer` may not leave yet.
+    virtual bool needs(Rank peer) const = 0;
+    // Whether operation `id` will never begin here any more: mail for it is dropped.
+    virtual bool is_over(std::uint64_t id) const = 0;
+    // The engine ends: wakes whatever waits in it.
+    virtual void on_close() = 0;
+
+   protected:
+    ~Guest() = default;
+  };
+  // From now on `guest` gets the messages of `series`, also those that came before. Series are used
+  // once each, in rising order; the same on all workers. Those that ended here are not listened to.
+  void invite(std::uint64_t series, Guest& guest);
+  void dismiss(std::uint64_t series);
+  void post_to_guest(Rank to, std::uint64_t series, std::uint32_t kind,
+                     std::span<const std::byte> message);
+  // Drops mail of operations that the guests call over.
+  void drop_over();
 
   Rank rank() const { return endpoint_.rank(); }
   std::size_t size() const { return endpoint_.size(); }
@@ -129,6 +159,8 @@ class Engine final : private Endpoint::Listener {
   void on_data(Rank from, const Header& header, std::span<const std::byte> payload);
   void on_abort(Rank from, const Header& header, std::span<const std::byte> payload);
   void on_ack(Rank from, std::span<const std::byte> payload);
+  void on_guest(Rank from, const Header& header, std::span<const std::byte> payload);
+  bool is_over(std::uint64_t id) const;
 
   // The group that operations used last: with many members, reading it once is worth it.
   struct KnownGroup {
@@ -158,6 +190,9 @@ class Engine final : private Endpoint::Listener {
   std::map<std::uint64_t, Operation*> operations_;
   std::map<std::uint64_t, std::vector<Mail>> early_;
   std::map<std::uint64_t, Refused> refused_;
+  std::map<std::uint64_t, Guest*> guests_;  // by series
+  std::map<std::uint64_t, std::vector<Mail>> waiting_for_guests_;
+  std::uint64_t next_series_ = 0;  // those before it have ended, or are among the guests
   std::unordered_map<Rank, Window> windows_;
   std::set<Rank> lost_;
   std::array<Ended, 128> ended_;  // by a hash of the id; a newer one replaces an older one

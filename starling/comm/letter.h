@@ -11,7 +11,14 @@
 
 namespace starling::comm {
 
-enum class Kind : std::uint8_t { Barrier, Broadcast, AllReduce, NeighbourExchange, PushSum };
+enum class Kind : std::uint8_t {
+  Barrier,
+  Broadcast,
+  AllReduce,
+  NeighbourExchange,
+  PushSum,
+  Gather
+};
 std::string_view name_of(Kind kind);
 
 // What all workers of an operation must agree on.
@@ -33,6 +40,7 @@ enum class Letter : std::uint32_t {
   Query,   // "have you started this?"
   Answer,  // slot: 1 if it has been started
   Ack,     // acknowledges Data and Hello: pairs of (operation, count) follow
+  Guest,   // for what lives above collectives; operation: its series, slot: its own kind
 };
 
 struct Header {

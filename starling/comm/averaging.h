@@ -1,0 +1,34 @@
+// How an outcome becomes a worker's model: averaging rules as data.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "starling/comm/round.h"
+
+namespace starling::comm {
+
+enum class Rule : std::uint8_t {
+  // The result, weighted as the schedule says; the own contribution is in it.
+  Mean,
+  // WAGMA: fresh (the own model of this step is in the sum) divides by S; late adds its own model
+  // and divides by S + 1.
+  FreshOrLate,
+  // What WAGMA's authors released: adds the own model and divides by S + 1 even if it is in the
+  // sum.
+  AlwaysPlusOne,
+};
+std::string_view name_of(Rule rule);
+
+// model = of_result * result + of_own * own model
+struct Weights {
+  double of_result = 0;
+  double of_own = 0;
+  // What the sum was divided by.
+  double divisor = 1;
+};
+
+// For the worker at `step`.
+Weights weights_of(Rule rule, const Outcome& outcome, Step step);
+
+}  // namespace starling::comm

@@ -1,0 +1,97 @@
+#include "starling/comm/held_model.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "starling/base/error.h"
+#include "starling/comm/averaging.h"
+
+namespace starling::comm {
+namespace {
+
+// Between two of these the engine sees to its messages.
+constexpr std::size_t kPiece = std::size_t{1} << 20;
+
+std::unique_ptr<ModelMemory> memory_of(Engine& engine, const ModelShape& shape) {
+  return std::make_unique<ModelMemory>(engine, shape);
+}
+
+}  // namespace
+
+HeldModel::HeldModel(Engine& engine, const ModelShape& shape)
+    : engine_(engine), shape_(shape), free_(engine), y_(memory_of(engine, shape)) {}
+
+Task<HeldModel::Update> HeldModel::lock() {
+  while (locked_) {
+    co_await free_;
+  }
+  locked_ = true;
+  if (!under_way_ || touched_) {
+    co_return Update{{shape_.type, y_->buffer().blob}, y_->buffer()};
+  }
+  // Others read y: it stays as it is.
+  if (before_ == nullptr) {
+    before_ = memory_of(engine_, shape_);
+  }
+  touched_ = true;
+  std::swap(y_, before_);
+  co_return Update{{shape_.type, before_->buffer().blob}, y_->buffer()};
+}
+
+void HeldModel::unlock(std::int64_t updates) {
+  check(locked_, "the model is not locked");
+  updates_ = updates;
+  locked_ = false;
+  free_.raise();
+  if (on_free_) {
+    on_free_();
+  }
+}
+
+Contribution::Pass HeldModel::begin() {
+  check(!under_way_ && !locked_, "a round begins in the middle of another, or of an update");
+  if (result_ == nullptr) {
+    result_ = memory_of(engine_, shape_);
+  }
+  under_way_ = true;
+  touched_ = false;
+  return {.in = {shape_.type, y_->buffer().blob}, .out = result_->buffer(), .step = Step{updates_}};
+}
+
+// average + (y - y at the start), as a mix.
+HeldModel::Terms HeldModel::terms_of(const Outcome& outcome) const {
+  const Weights weights = weights_of(Rule::Mean, outcome, outcome.own);
+  Terms terms{{result_->buffer().blob}, {weights.of_result}};
+  if (touched_) {
+    terms.sources.insert(terms.sources.end(), {y_->buffer().blob, before_->buffer().blob});
+    terms.shares.insert(terms.shares.end(), {1, weights.of_own - 1});
+  } else if (weights.of_own != 0) {
+    terms.sources.push_back(y_->buffer().blob);
+    terms.shares.push_back(weights.of_own);
+  }
+  return terms;
+}
+
+Task<void> HeldModel::end(Outcome& outcome) {
+  while (locked_) {
+    co_await free_;
+  }
+  locked_ = true;
+  const Terms terms = terms_of(outcome);
+  std::vector<ConstBlob> pieces(terms.sources.size());
+  for (std::size_t at = 0; at < shape_.bytes(); at += kPiece) {
+    const std::size_t end = std::min(shape_.bytes(), at + kPiece);
+    for (std::size_t i = 0; i < pieces.size(); ++i) {
+      pieces[i] = terms.sources[i].slice(at, end);
+    }
+    engine_.arithmetic().mix(shape_.type, y_->buffer().blob.slice(at, end), pieces, terms.shares);
+    co_await engine_.yield();
+  }
+  under_way_ = false;
+  outcome.own_at_end = Step{updates_};
+  unlock(updates_);
+}
+
+void HeldModel::drop() { under_way_ = false; }
+
+}  // namespace starling::comm

@@ -1,0 +1,78 @@
+// A worker's step: compute, hand over, pick up, update; one coroutine for every row of the table of
+// algorithms (topology/algorithm.h), with the application's part as callbacks. Training and the
+// virtual network run the same one.
+//
+// Order, by what is sent:
+//   gradients           g = gradient(x); round; x += U(mean g)
+//   parameters          x += U(gradient(x)); round; x = average          (WAGMA, local SGD)
+//   parameters, mixed   round of x beside g = gradient(x); x = mix + U(g) (D-PSGD, decentralized
+//   Adam) push weights        x += U(gradient(z)); push; z = x / weight        (SGP) held model g =
+//   gradient(x); y += U(g) after round t; x = y  (Starling's own, AD-PSGD)
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+
+#include "starling/base/task.h"
+#include "starling/comm/averaging.h"
+#include "starling/comm/buffer.h"
+#include "starling/comm/engine.h"
+#include "starling/comm/ledger.h"
+#include "starling/comm/model_memory.h"
+#include "starling/comm/rounds.h"
+#include "starling/topology/algorithm.h"
+#include "starling/topology/schedule.h"
+
+namespace starling::comm {
+
+// What is trained. compute() and the functions given to apart() run one at a time.
+class Application {
+ public:
+  virtual ~Application() = default;
+  // Where gradients are taken. Lives as long as the application; begins as the initial weights, the
+  // same on all workers.
+  virtual Buffer model() = 0;
+  // Of rows that send gradients: what compute() has left, and what update() uses.
+  virtual Buffer gradient() { return {}; }
+  // The gradient at model(); takes as long as it takes.
+  virtual Task<void> compute(Step step) = 0;
+  // model += U(gradient), in place. `model` may be other memory than model().
+  virtual void update(Step step, Buffer model) = 0;
+  // Runs `work` where the application computes, and goes on when it is done.
+  virtual Task<void> apart(std::function<void()> work) = 0;
+};
+
+struct StepOptions {
+  const topology::Algorithm* algorithm = nullptr;
+  const topology::Schedule* schedule = nullptr;
+  ModelShape shape;
+  std::uint64_t steps = 0;
+  // WAGMA: every tau-th step everyone in person. Local SGD: the only steps that average.
+  std::optional<std::uint32_t> sync_period;
+  // In place of what the algorithm's row says.
+  std::optional<TriggerOptions> trigger;
+  Rule rule = Rule::FreshOrLate;
+  // A late worker uses the outcome of its own step, not the newest.
+  bool deterministic = false;
+  std::size_t bucket = 0;
+  std::uint64_t series = 0;
+  Ledger* ledger = nullptr;
+  // Told after every step.
+  std::function<void(Step)> progress;
+};
+
+struct StepReport {
+  std::size_t copies = 0;  // of the model, beside the application's own
+  std::uint64_t voids = 0;
+  Epoch epoch = 0;
+};
+
+// Takes `steps` steps and leaves. Throws Error{Lost} if this worker was excluded or is on the
+// smaller side of a cut.
+Task<StepReport> take_steps(Engine& engine, Application& application, StepOptions options);
+
+// The trigger that the algorithm's row names.
+TriggerOptions trigger_of(const topology::Algorithm& algorithm);
+
+}  // namespace starling::comm

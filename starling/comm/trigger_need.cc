@@ -1,0 +1,186 @@
+// Starling's own trigger. With overlap the result of version v is needed one step later, so that
+// starting at the first arrival would only make contributions old. Version v starts when
+//   every member is at v with nothing under way, and has handed over its update of v - A or later,
+//   and  all updates that v could hold are there,
+//     or the earliest member needs the result in less time than an exchange takes,
+//     or a member already waits.
+// Members tell each other where they are (Ready); the first to see that it is time says Go. The age
+// bound A is the only place where anybody waits for a straggler.
+#include <algorithm>
+#include <map>
+#include <optional>
+
+#include "starling/comm/trigger.h"
+
+namespace starling::comm {
+namespace {
+
+// The part of the old estimate that a new measurement leaves.
+constexpr double kMemory = 0.8;
+// An exchange is begun this many times earlier than it is expected to take.
+constexpr double kMargin = 1.5;
+
+class Need final : public Trigger {
+ public:
+  Need(const TriggerOptions& options, Host& host) : options_(options), host_(host) {}
+
+  // Here `v` counts updates: version v holds those of steps below v.
+  void arrived(Version v) override {
+    const Time now = host_.now();
+    if (handed_ > 0) {
+      const Duration step = now - handed_at_;
+      step_ = handed_ == 1 ? step : blend(step_, step);
+    }
+    handed_ = static_cast<std::int64_t>(v);
+    handed_at_ = now;
+    waiting_ = false;
+    tell();
+    host_.wake();
+  }
+
+  void waits(Version v) override {
+    if (v >= next_) {
+      waiting_ = true;
+      tell();
+      host_.wake();
+    }
+  }
+
+  void entered(Version v) override {
+    const Time now = host_.now();
+    if (started_ && v > next_) {
+      exchange_ = exchange_ == Duration(0) ? now - *started_ : blend(exchange_, now - *started_);
+    }
+    started_.reset();
+    next_ = v;
+    idle_ = true;
+    tell();
+  }
+
+  void installed() override {
+    states_.clear();
+    go_ = 0;
+    idle_ = false;  // entered() follows
+    started_.reset();
+  }
+
+  void heard(Rank from, const Note& note) override {
+    if (note.kind == Note::Kind::Go) {
+      if (note.version >= go_) {
+        go_ = note.version + 1;
+        by_ = {.by = from, .at = host_.now(), .hops = 1};
+      }
+    } else if (note.kind == Note::Kind::Ready) {
+      states_[from] = {.version = note.version,
+                       .handed = note.handed,
+                       .need = host_.now() + Duration(note.until_need)};
+    }
+    host_.wake();
+  }
+
+  bool may_start(Version v, bool) override {
+    states_[host_.rank()] = own();
+    bool all_fresh = true;
+    Time need = Time::max();
+    for (const Rank r : host_.members(v)) {
+      const auto known = states_.find(r);
+      if (known == states_.end() || known->second.version < v) {
+        return false;
+      }
+      const State& state = known->second;
+      const auto version = static_cast<std::int64_t>(v);
+      if (state.handed < version - options_.age_bound) {
+        return false;
+      }
+      all_fresh = all_fresh && state.handed >= version;
+      // Who has not handed over update v - 1 does not need v yet.
+      if (state.handed >= version) {
+        need = std::min(need, state.need);
+      }
+    }
+    const Time latest = need == Time::max()
+                            ? need
+                            : need - std::chrono::duration_cast<Duration>(kMargin * exchange_);
+    if (!all_fresh && go_ <= v && host_.now() < latest) {
+      if (latest != Time::max()) {
+        host_.wake_at(latest);
+      }
+      return false;
+    }
+    start(v, all_fresh);
+    return true;
+  }
+
+  Activation activation(Version) const override { return by_; }
+
+ private:
+  struct State {
+    Version version = 0;
+    std::int64_t handed = 0;
+    Time need{};
+  };
+
+  static Duration blend(Duration old, Duration now) {
+    return std::chrono::duration_cast<Duration>(kMemory * old + (1 - kMemory) * now);
+  }
+
+  State own() const {
+    const Time need = waiting_ ? host_.now() : handed_at_ + step_;
+    return {.version = next_, .handed = handed_, .need = need};
+  }
+
+  void tell() {
+    if (!idle_) {
+      return;
+    }
+    const State state = own();
+    for (const Rank r : host_.members(next_)) {
+      if (r != host_.rank()) {
+        host_.send(r, {.version = next_,
+                       .kind = Note::Kind::Ready,
+                       .handed = state.handed,
+                       .until_need = (state.need - host_.now()).count()});
+      }
+    }
+  }
+
+  void start(Version v, bool all_fresh) {
+    idle_ = false;
+    started_ = host_.now();
+    if (go_ > v) {
+      return;
+    }
+    by_ = {.by = host_.rank(), .at = host_.now(), .hops = 0};
+    // If all updates are there, all members of a closed group see it themselves.
+    if (all_fresh && host_.is_closed(v)) {
+      return;
+    }
+    for (const Rank r : host_.members(v)) {
+      if (r != host_.rank()) {
+        host_.send(r, {.version = v, .kind = Note::Kind::Go});
+      }
+    }
+  }
+
+  TriggerOptions options_;
+  Host& host_;
+  Version next_ = 0;
+  bool idle_ = false;        // at next_, nothing under way
+  std::int64_t handed_ = 0;  // updates of the own application
+  Time handed_at_{};
+  Duration step_{0};  // time between updates, estimated
+  bool waiting_ = false;
+  Duration exchange_{0};  // estimated
+  std::optional<Time> started_;
+  std::map<Rank, State> states_;
+  Version go_ = 0;  // versions below this were started by somebody
+  Activation by_;
+};
+
+}  // namespace
+
+std::unique_ptr<Trigger> make_need(const TriggerOptions& options, Trigger::Host& host) {
+  return std::make_unique<Need>(options, host);
+}
+
+}  // namespace starling::comm

@@ -1,0 +1,149 @@
+#include "tests/comm/toy.h"
+
+#include <sstream>
+
+#include "starling/base/error.h"
+
+namespace starling::test {
+
+Toy::Toy(comm::Engine& engine, std::size_t elements, Change change, Pace pace)
+    : engine_(engine),
+      change_(std::move(change)),
+      pace_(std::move(pace)),
+      model_(elements),
+      gradient_(elements) {}
+
+Task<void> Toy::compute(Step step) {
+  for (std::size_t i = 0; i < model_.size(); ++i) {
+    gradient_[i] = change_(engine_.rank(), step, i, model_[i]);
+  }
+  co_await engine_.sleep_for(
+      std::chrono::duration_cast<Duration>(Seconds(pace_(engine_.rank(), step))));
+}
+
+void Toy::update(Step, comm::Buffer model) {
+  auto* values = reinterpret_cast<float*>(model.blob.data);
+  for (std::size_t i = 0; i < gradient_.size(); ++i) {
+    values[i] += gradient_[i];
+  }
+}
+
+namespace {
+
+Task<void> one_worker(comm::Engine& engine, const Crew& crew, comm::StepOptions options,
+                      Trained& trained, std::string& lines) {
+  const Rank rank = engine.rank();
+  Toy toy(engine, crew.elements, crew.change, crew.pace);
+  for (std::size_t i = 0; i < crew.elements; ++i) {
+    toy.values()[i] = crew.initial(rank, i);
+  }
+  const bool held = options.algorithm->payload == topology::Payload::HeldModel ||
+                    options.algorithm->missing == topology::Missing::LatestModel;
+  comm::Ledger ledger(rank, held, [&lines](std::string_view text) { lines += text; });
+  options.ledger = &ledger;
+  options.progress = [&](Step step) {
+    if (crew.after_step) {
+      crew.after_step(rank, step, toy, engine);
+    }
+  };
+  if (crew.steps_of) {
+    options.steps = crew.steps_of(rank);
+  }
+  std::exception_ptr error;
+  try {
+    trained.reports[rank.index()] = co_await comm::take_steps(engine, toy, options);
+  } catch (...) {
+    error = std::current_exception();
+  }
+  trained.models[rank.index()] = toy.values();
+  trained.totals[rank.index()] = ledger.totals();
+  trained.seconds[rank.index()] = seconds(engine.now().time_since_epoch());
+  if (error) {
+    std::rethrow_exception(error);
+  }
+}
+
+}  // namespace
+
+Trained train(Crew crew) {
+  const topology::Algorithm& algorithm = topology::find_algorithm(crew.algorithm);
+  topology::ScheduleOptions schedule_options;
+  schedule_options.workers = static_cast<std::uint32_t>(crew.workers);
+  schedule_options.group_size = crew.group_size;
+  const auto schedule = topology::make_schedule(
+      crew.schedule.empty() ? algorithm.schedules[0] : std::string_view(crew.schedule),
+      schedule_options);
+  comm::StepOptions options = crew.step;
+  options.algorithm = &algorithm;
+  options.schedule = schedule.get();
+  options.shape = {comm::Type::Float32, crew.elements, false};
+  sim::ClusterOptions cluster_options;
+  cluster_options.network = crew.network;
+  cluster_options.network.ports.workers = crew.workers;
+  cluster_options.engine = crew.engine;
+  sim::Cluster cluster(cluster_options);
+  for (const sim::Fault& fault : crew.faults) {
+    cluster.network().plan(fault);
+  }
+  Trained trained;
+  trained.models.resize(crew.workers);
+  trained.reports.resize(crew.workers);
+  trained.totals.resize(crew.workers);
+  trained.seconds.resize(crew.workers);
+  std::vector<std::string> lines(crew.workers);
+  trained.ends = cluster.run([&](comm::Engine& engine) {
+    return one_worker(engine, crew, options, trained, lines[engine.rank().index()]);
+  });
+  trained.events = cluster.network().events();
+  for (const std::string& text : lines) {
+    std::istringstream in(text);
+    for (comm::LedgerRow& row : comm::read_ledger(in)) {
+      trained.ledger.push_back(std::move(row));
+    }
+  }
+  return trained;
+}
+
+comm::LedgerTotals Trained::total() const {
+  comm::LedgerTotals sum;
+  for (const comm::LedgerTotals& one : totals) {
+    sum += one;
+  }
+  return sum;
+}
+
+namespace {
+
+template <typename Row>
+std::vector<Row> rows_of(const std::vector<comm::LedgerRow>& ledger, Rank rank) {
+  std::vector<Row> rows;
+  for (const comm::LedgerRow& row : ledger) {
+    if (row.worker == rank && std::holds_alternative<Row>(row.what)) {
+      rows.push_back(std::get<Row>(row.what));
+    }
+  }
+  return rows;
+}
+
+}  // namespace
+
+std::vector<comm::Outcome> Trained::rounds_of(Rank rank) const {
+  return rows_of<comm::Outcome>(ledger, rank);
+}
+
+std::vector<comm::PickUp> Trained::pick_ups_of(Rank rank) const {
+  return rows_of<comm::PickUp>(ledger, rank);
+}
+
+std::string text_of(const std::exception_ptr& end) {
+  if (!end) {
+    return "";
+  }
+  try {
+    std::rethrow_exception(end);
+  } catch (const std::exception& e) {
+    return e.what();
+  }
+}
+
+}  // namespace starling::test

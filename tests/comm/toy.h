@@ -1,0 +1,81 @@
+// A toy to train, and a crew of workers that trains it on the virtual network: a quadratic per
+// worker, F_i(w) = |w - target_i|^2 / 2, whose gradient may carry noise that follows from (seed,
+// worker, step); the time of a step follows from a seed too.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "starling/base/random.h"
+#include "starling/comm/step.h"
+#include "starling/sim/cluster.h"
+
+namespace starling::test {
+
+// Elementwise: model[i] += change(step, i, x[i]), where x is the model the gradient was taken at.
+using Change = std::function<float(Rank, Step, std::size_t, float)>;
+using Pace = std::function<double(Rank, Step)>;  // seconds
+
+class Toy final : public comm::Application {
+ public:
+  Toy(comm::Engine& engine, std::size_t elements, Change change, Pace pace);
+
+  comm::Buffer model() override { return comm::output(std::span(model_)); }
+  comm::Buffer gradient() override { return comm::output(std::span(gradient_)); }
+  Task<void> compute(Step step) override;
+  void update(Step step, comm::Buffer model) override;
+  Task<void> apart(std::function<void()> work) override {
+    work();
+    co_return;
+  }
+
+  std::vector<float>& values() { return model_; }
+
+ private:
+  comm::Engine& engine_;
+  Change change_;
+  Pace pace_;
+  std::vector<float> model_;
+  std::vector<float> gradient_;  // what update() adds
+};
+
+// A run on the virtual network.
+struct Crew {
+  std::size_t workers = 4;
+  std::size_t elements = 4;
+  std::string algorithm = "wagma";
+  std::string schedule;  // default: the algorithm's
+  std::optional<std::uint32_t> group_size;
+  comm::StepOptions step;
+  sim::NetworkOptions network;
+  comm::EngineOptions engine;
+  Change change = [](Rank, Step, std::size_t, float) { return 0.0F; };
+  Pace pace = [](Rank, Step) { return 1e-3; };
+  std::function<float(Rank, std::size_t)> initial = [](Rank, std::size_t) { return 0.0F; };
+  std::vector<sim::Fault> faults;
+  // Steps of one worker, if they differ.
+  std::function<std::uint64_t(Rank)> steps_of;
+  std::function<void(Rank, Step, Toy&, comm::Engine&)> after_step;
+};
+
+struct Trained {
+  std::vector<std::vector<float>> models;
+  std::vector<std::exception_ptr> ends;
+  std::vector<comm::StepReport> reports;
+  std::vector<comm::LedgerRow> ledger;
+  std::vector<comm::LedgerTotals> totals;  // by rank
+  std::vector<double> seconds;             // when each worker ended, in virtual time
+  std::uint64_t events = 0;
+
+  comm::LedgerTotals total() const;
+  // Rows of one worker.
+  std::vector<comm::Outcome> rounds_of(Rank rank) const;
+  std::vector<comm::PickUp> pick_ups_of(Rank rank) const;
+};
+
+Trained train(Crew crew);
+std::string text_of(const std::exception_ptr& end);
+
+}  // namespace starling::test
