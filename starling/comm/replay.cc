@@ -2,6 +2,7 @@
 
 #include <map>
 #include <optional>
+#include <tuple>
 #include <utility>
 
 #include "starling/base/error.h"
@@ -56,10 +57,11 @@ class Worker {
 struct Shared {
   const ReplayOptions& options;
   const ReplayModel& model;
-  // What was contributed: published snapshots by (worker, step), held models by (worker, version).
-  std::map<std::pair<Rank, std::int64_t>, Model> contributions{};
+  // What was contributed: published snapshots by (worker, step, 0), held models by (worker,
+  // version, epoch): a version may have been run twice, if it had ended only for workers that left.
+  std::map<std::tuple<Rank, std::int64_t, Epoch>, Model> contributions{};
   // Of held models: how many updates were in what a worker contributed to a version.
-  std::map<std::pair<Rank, Version>, std::int64_t> labels{};
+  std::map<std::pair<Rank, Version>, std::map<Epoch, std::int64_t>> labels{};
 
   Model initial(Rank rank) const {
     Model values(model.elements);
@@ -76,7 +78,8 @@ struct Shared {
     for (std::size_t i = 0; i < outcome.members.size(); ++i) {
       const std::int64_t which =
           options.held ? static_cast<std::int64_t>(outcome.version) : outcome.steps[i].value;
-      const auto known = contributions.find({outcome.members[i], which});
+      const Epoch epoch = options.held ? outcome.epoch : 0;
+      const auto known = contributions.find({outcome.members[i], which, epoch});
       if (known == contributions.end()) {
         return std::nullopt;
       }
@@ -89,7 +92,7 @@ struct Shared {
 class Publisher final : public Worker {
  public:
   Publisher(Rank rank, Shared& shared) : rank_(rank), shared_(shared), own_(shared.initial(rank)) {
-    shared_.contributions[{rank, kInitial.value}] = own_;
+    shared_.contributions[{rank, kInitial.value, 0}] = own_;
   }
   void add(const Outcome& outcome) { rounds_[outcome.version] = outcome; }
   void add(const PickUp& pick_up) { pick_ups_.push_back(pick_up); }
@@ -102,7 +105,7 @@ class Publisher final : public Worker {
       if (!updated_) {
         Model at = own_;
         shared_.model.update(rank_, step, at, own_);
-        shared_.contributions[{rank_, step.value}] = own_;
+        shared_.contributions[{rank_, step.value, 0}] = own_;
         updated_ = moved = true;
       }
       if (next_ == pick_ups_.size() || !pick_up(step)) {
@@ -191,9 +194,9 @@ class Holder final : public Worker {
  private:
   // Contributes to `version` what it did, if it did.
   void begin(Version version) {
-    if (const auto label = shared_.labels.find({rank_, version}); label != shared_.labels.end()) {
-      update_to(label->second);
-      shared_.contributions[{rank_, static_cast<std::int64_t>(version)}] = y_;
+    for (const auto& [epoch, updates] : shared_.labels[{rank_, version}]) {
+      update_to(updates);
+      shared_.contributions[{rank_, static_cast<std::int64_t>(version), epoch}] = y_;
     }
   }
   void update_to(std::int64_t updates) {
@@ -270,7 +273,7 @@ std::vector<std::vector<float>> replay(std::span<const LedgerRow> ledger,
   for (const LedgerRow& row : ledger) {
     if (const auto* round = std::get_if<Outcome>(&row.what)) {
       for (std::size_t i = 0; i < round->members.size(); ++i) {
-        shared.labels[{round->members[i], round->version}] = round->steps[i].value;
+        shared.labels[{round->members[i], round->version}][round->epoch] = round->steps[i].value;
       }
     }
   }

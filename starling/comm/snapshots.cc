@@ -73,6 +73,7 @@ Contribution::Pass Snapshots::begin() {
 
 Task<void> Snapshots::end(Outcome& outcome) {
   outcome.own_at_end = outcome.own;
+  sync_waits_ = outcome.is_sync;
   filling_->outcome = outcome;
   if (options_.keep_outcomes) {
     if (outcome.is_sync) {
@@ -102,6 +103,7 @@ void Snapshots::drop() {
 
 std::optional<Snapshots::Picked> Snapshots::pick_up(Version v) {
   check(reading_ == nullptr, "two outcomes at once");
+  sync_waits_ = false;
   Slot* slot = outcome_;
   if (const auto kept = kept_.find(v); kept != kept_.end()) {
     slot = kept->second;
