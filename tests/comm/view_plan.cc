@@ -12,8 +12,11 @@ class Drawing {
   explicit Drawing(std::uint64_t seed) : draw_(Random(seed).stream(7)) { plan_.seed = seed; }
 
   ViewPlan plan() {
+    const std::uint64_t kind = draw_.below(10);
+    if (kind >= 8) {
+      return storm();
+    }
     shape();
-    const std::uint64_t kind = draw_.below(8);
     if (kind != 7) {
       faults();
     }
@@ -31,6 +34,21 @@ class Drawing {
     }
     if (kind == 3 && draw_.below(2) == 0) {
       cut();
+    }
+    return plan_;
+  }
+
+  ViewPlan storm() {
+    shape();
+    const Rank first = anyone();
+    plan_.network.ports.latency = 1e-6;
+    plan_.network.jitter = 5e-5;
+    plan_.network.detection = 1e-4 * draw_.uniform();
+    plan_.faults.push_back({up_to(events_), anyone(), sim::FaultKind::Die});
+    doubt(first, anyone(), {.cue = Cue::Install, .nth = 1, .delay = soon() / 6});
+    doubt(anyone(), first, {.cue = Cue::Freeze, .nth = 1, .delay = soon() / 2});
+    if (draw_.below(2) == 0) {
+      plan_.deaths.push_back({first, {.cue = Cue::Install, .nth = 1, .delay = soon() / 4}});
     }
     return plan_;
   }
@@ -109,13 +127,14 @@ class Drawing {
 
   void doubts() {
     for (std::uint64_t n = 1 + draw_.below(2); n > 0; --n) {
-      Doubt doubt{.worker = anyone(), .whom = anyone(), .when = {.delay = moment()}};
-      if (draw_.below(3) != 0) {
-        doubt.when = in_a_change();
-      }
-      if (doubt.worker != doubt.whom) {
-        plan_.doubts.push_back(doubt);
-      }
+      const Moment when = draw_.below(3) == 0 ? Moment{.delay = moment()} : in_a_change();
+      doubt(anyone(), anyone(), when);
+    }
+  }
+
+  void doubt(Rank worker, Rank whom, const Moment& when) {
+    if (worker != whom) {
+      plan_.doubts.push_back({worker, whom, when});
     }
   }
 
@@ -140,5 +159,7 @@ class Drawing {
 }  // namespace
 
 ViewPlan draw_plan(std::uint64_t seed) { return Drawing(seed).plan(); }
+
+ViewPlan draw_storm(std::uint64_t seed) { return Drawing(seed).storm(); }
 
 }  // namespace starling::test

@@ -76,5 +76,8 @@ struct ViewPlan {
 };
 
 ViewPlan draw_plan(std::uint64_t seed);
+// One kind of them alone: two changes in one. While all agree that one is lost, one who has
+// installed that already takes another for lost, and is itself taken for it by one who has not.
+ViewPlan draw_storm(std::uint64_t seed);
 
 }  // namespace starling::test

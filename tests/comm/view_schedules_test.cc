@@ -36,7 +36,6 @@ TEST(ViewSchedules, SurvivorsAgreeAndGoOn) {
       FAIL() << "seed " << seed << "\n" << text_of(try_views(plan, Flaw::None, again, true));
     }
   }
-  RecordProperty("installs", static_cast<int>(counts.installs));
   if (schedules() >= 1000) {
     EXPECT_GT(counts.installs, 2000);
     EXPECT_GT(counts.voids, 500);
@@ -47,33 +46,34 @@ TEST(ViewSchedules, SurvivorsAgreeAndGoOn) {
     EXPECT_GT(counts.stayed, 1000);
     EXPECT_GT(counts.strayed, 5);
   }
-  std::printf("installs %lu voids %lu commits %lu failures %lu excluded %lu left %lu stayed %lu strayed %lu\n", counts.installs, counts.voids, counts.commits, counts.failures, counts.excluded, counts.left, counts.stayed, counts.strayed);
 }
 
-// The first seed at which a trial with this flaw goes wrong.
-std::optional<std::uint64_t> found_at(Flaw flaw, std::uint64_t seeds) {
+// Whether a trial with this flaw goes wrong.
+bool is_found(Flaw flaw, ViewPlan (*draw)(std::uint64_t), std::uint64_t seeds) {
   for (std::uint64_t seed = 0; seed < seeds; ++seed) {
     ViewCounts counts;
-    const ViewResult r = try_views(draw_plan(seed), flaw, counts);
-    if (!r.violations.empty()) {
-      std::printf("%lu %s\n", seed, r.violations.front().c_str());
-      return seed;
+    if (!try_views(draw(seed), flaw, counts).violations.empty()) {
+      return true;
     }
   }
-  return std::nullopt;
+  return false;
 }
 
 TEST(ViewSchedules, WithoutTheClosingBarrierSurvivorsDisagree) {
-  EXPECT_TRUE(found_at(Flaw::NoClosingBarrier, 5000));
+  EXPECT_TRUE(is_found(Flaw::NoClosingBarrier, draw_plan, 1000));
 }
+
 TEST(ViewSchedules, IfTheLostAreHeardSurvivorsDisagree) {
-  EXPECT_TRUE(found_at(Flaw::LostAreHeard, 100000));
+  EXPECT_TRUE(is_found(Flaw::LostAreHeard, draw_storm, 5000));
 }
+
 TEST(ViewSchedules, IfVersionsEndWhileFrozenSurvivorsDisagree) {
-  EXPECT_TRUE(found_at(Flaw::EndsWhileFrozen, 5000));
+  EXPECT_TRUE(is_found(Flaw::EndsWhileFrozen, draw_plan, 1000));
 }
+
 TEST(ViewSchedules, IfLeaversDoNotCountTheyDisagreeWithTheRest) {
-  EXPECT_TRUE(found_at(Flaw::LeaversDoNotCount, 5000));
+  EXPECT_TRUE(is_found(Flaw::LeaversDoNotCount, draw_plan, 1000));
 }
+
 }  // namespace
 }  // namespace starling::test

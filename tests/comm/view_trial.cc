@@ -209,8 +209,8 @@ class Trial {
       failed += worker.failure().empty() ? 0 : 1;
       gone += worker.dead() && worker.failure().empty() ? 1 : 0;
     }
-    if (plan_.honest() && plan_.leavers.empty() && !plan_.all_leave &&
-        2 * gone < plan_.workers() && failed > 0) {
+    if (plan_.honest() && plan_.leavers.empty() && !plan_.all_leave && 2 * gone < plan_.workers() &&
+        failed > 0) {
       complain("{} fail, though only {} of {} died", failed, gone, plan_.workers());
     }
   }
