@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <fstream>
 #include <sstream>
 
 #include "starling/base/error.h"
@@ -106,6 +107,34 @@ TEST(Replay, ALedgerWithAMissingWorkerIsRefused) {
   Trained trained = train(crew_of("wagma", 4, 1));
   std::erase_if(trained.ledger, [](const comm::LedgerRow& row) { return row.worker == Rank{2}; });
   EXPECT_THROW(comm::replay(trained.ledger, {.workers = 4}, model()), Error);
+}
+
+TEST(Ledger, ItsFileHoldsEveryRowAlsoBeyondTheRing) {
+  const std::string path = testing::TempDir() + "ledger.jsonl";
+  comm::Ledger ledger(Rank{3}, false, comm::ledger_file(path));
+  for (std::uint64_t v = 0; v < 3000; ++v) {
+    comm::Outcome round;
+    round.version = v;
+    round.own = Step{static_cast<std::int64_t>(v) - (v % 4 == 0 ? 2 : 0)};
+    round.is_void = v % 100 == 99;
+    ledger.note(round);
+  }
+  ledger.flush();
+  std::ifstream file(path);
+  const auto rows = comm::read_ledger(file);
+  ASSERT_EQ(rows.size(), 3000U);
+  for (std::uint64_t v = 0; v < 3000; ++v) {
+    EXPECT_EQ(std::get<comm::Outcome>(rows[v].what).version, v);
+    EXPECT_EQ(rows[v].worker, Rank{3});
+  }
+  EXPECT_EQ(ledger.totals().voids, 30U);
+  EXPECT_EQ(ledger.totals().rounds, 2970U);
+  EXPECT_EQ(ledger.totals().stale, 750U);
+  EXPECT_EQ(ledger.totals().ages.at(2), 750U);
+}
+
+TEST(Ledger, AFileThatCannotBeMadeIsNamed) {
+  EXPECT_THROW(comm::ledger_file("/nowhere/ledger.jsonl"), Error);
 }
 
 TEST(Ledger, ALineThatCannotBeReadIsNamed) {
