@@ -10,7 +10,8 @@
 //                             of survivors and of those who left
 //   a newer epoch is heard -> every State names the view it is about, which is installed at once;
 //                             what is known beyond it starts the next change
-//   an old State comes     -> is answered with the installed view; what it knows counts
+//   an old State comes     -> what it knows counts: if its sender needs to be told of the newer
+//                             view, it knows something more, and the State that follows tells it
 //
 // Rules that keep it one view, each needed (tests/comm/view_schedules_test.cc finds the schedule
 // that breaks the rest):

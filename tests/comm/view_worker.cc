@@ -93,7 +93,6 @@ void ViewWorker::on_control(Rank from, std::span<const std::byte> message) {
 void ViewWorker::heard_of_view(Rank from, std::span<const std::byte> message) {
   if (flaw_ == Flaw::LostAreHeard && membership_.ignores(from)) {
     comm::ViewMessage heard = comm::unpack_view(message, plan_.workers());
-    heard.kind = comm::ViewKind::Installed;
     for (comm::Standing& standing : heard.standings) {
       standing = std::min(standing, comm::Standing::Alive);
     }
