@@ -249,11 +249,8 @@ void ViewWorker::end(bool is_void, bool by_install) {
 }
 
 void ViewWorker::finish() {
-  if (finishing_ || (until() == plan_.versions && !plan_.all_leave && plan_.leavers.empty())) {
-    return;
-  }
   const auto mine = std::ranges::find(plan_.leavers, self_, &Leaver::worker);
-  if (mine == plan_.leavers.end() && !plan_.all_leave) {
+  if (finishing_ || (mine == plan_.leavers.end() && !plan_.all_leave)) {
     return;
   }
   finishing_ = true;
