@@ -59,7 +59,7 @@ TEST(View, ALossLearntAfterTheStateWasSentIsSentAgain) {
 }
 
 // Worker 0 has installed when worker 1 learns of one more loss: it comes along, then all go on.
-TEST(View, OneWhoHasInstalledAnswersWithItsView) {
+TEST(View, OneWhoHasInstalledBringsTheOthersAlong) {
   Bus bus(5);
   bus.kill(4);
   for (const std::uint32_t r : {0u, 1u, 2u, 3u}) {
@@ -149,6 +149,29 @@ TEST(View, AStateOfANewerEpochBringsItsView) {
   EXPECT_EQ(bus[1].freezes, 2);
   bus.settle();
   bus.expect({0, 1, 2}, 2, {0, 1, 2}, 7);
+}
+
+// Worker 1 alone knows that worker 3 is lost when it is told of a view that has worker 3 in it.
+TEST(View, WhatIsKnownBeyondANewViewIsKept) {
+  Bus bus(6);
+  bus.kill(5);
+  for (const std::uint32_t r : {0u, 1u, 2u, 3u, 4u}) {
+    bus.lose(r, 5);
+  }
+  for (const std::uint32_t r : {1u, 2u, 3u, 4u}) {
+    bus.deliver(r, 0);
+  }
+  bus.kill(3);
+  bus.kill(4);
+  bus.lose(1, 3);
+  bus.lose(0, 4);
+  bus.deliver(0, 1);
+  EXPECT_EQ(bus[1].membership.epoch(), 1);
+  EXPECT_EQ(bus[1].live, (Live{0, 1, 2, 3, 4}));
+  EXPECT_TRUE(bus[1].membership.ignores({3}));
+  EXPECT_TRUE(bus[1].membership.ignores({4}));
+  bus.settle();
+  bus.expect({0, 1, 2}, 2, {0, 1, 2}, 0);
 }
 
 TEST(View, AWorkerTakenForLostIsToldAndHeardNoMore) {

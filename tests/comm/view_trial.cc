@@ -5,7 +5,7 @@
 
 #include <algorithm>
 #include <deque>
-#include <map>
+#include <memory>
 
 #include "starling/sim/network.h"
 
@@ -52,6 +52,7 @@ class Trial {
       violations_.insert(violations_.end(), worker.complaints().begin(), worker.complaints().end());
       judge_end(worker);
       judge_views(worker);
+      judge_groups(worker);
     }
     for (const ViewWorker& one : workers_) {
       for (const ViewWorker& other : workers_) {
@@ -157,6 +158,26 @@ class Trial {
         complain("worker {} installs {} after {}", worker.rank(), view.live, before);
       }
       before = view.live;
+    }
+  }
+
+  // (b)
+  void judge_groups(const ViewWorker& worker) {
+    for (Version v = 0; v < worker.next(); ++v) {
+      const Ended& ended = worker.ended()[v];
+      if (ended.is_void) {
+        continue;
+      }
+      const topology::View view =
+          ended.epoch == 0
+              ? topology::View::full(plan_.workers())
+              : topology::View(plan_.workers(), worker.installed()[ended.epoch - 1].live);
+      const topology::Row row =
+          schedule_->row(Step{static_cast<std::int64_t>(v)}, worker.rank(), view);
+      if (!std::ranges::equal(std::get<topology::Group>(row).members, ended.members)) {
+        complain("worker {} ended version {} in epoch {} with {}", worker.rank(), v, ended.epoch,
+                 ended.members);
+      }
     }
   }
 

@@ -93,7 +93,6 @@ void ViewWorker::on_control(Rank from, std::span<const std::byte> message) {
 void ViewWorker::heard_of_view(Rank from, std::span<const std::byte> message) {
   if (flaw_ == Flaw::LostAreHeard && membership_.ignores(from)) {
     comm::ViewMessage heard = comm::unpack_view(message, plan_.workers());
-    heard.kind = comm::ViewKind::Installed;
     for (comm::Standing& standing : heard.standings) {
       standing = std::min(standing, comm::Standing::Alive);
     }
@@ -250,11 +249,8 @@ void ViewWorker::end(bool is_void, bool by_install) {
 }
 
 void ViewWorker::finish() {
-  if (finishing_ || (until() == plan_.versions && !plan_.all_leave && plan_.leavers.empty())) {
-    return;
-  }
   const auto mine = std::ranges::find(plan_.leavers, self_, &Leaver::worker);
-  if (mine == plan_.leavers.end() && !plan_.all_leave) {
+  if (finishing_ || (mine == plan_.leavers.end() && !plan_.all_leave)) {
     return;
   }
   finishing_ = true;
