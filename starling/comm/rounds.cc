@@ -189,6 +189,11 @@ Task<void> Rounds::finish() {
   known_.erase(known_.begin(), known_.lower_bound(next_));
   finished_ = next_;
   progressed_.raise();
+  if (outcome_.is_sync) {
+    // Its application waits for it, and takes it before the next version can put another in its
+    // place: that of a group of one would end at once.
+    co_await engine_.yield();
+  }
 }
 
 void Rounds::skip_to(Version first) {
