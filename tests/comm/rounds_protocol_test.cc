@@ -104,7 +104,7 @@ TEST(RoundsProtocol, MoreVersionsThanTagsTellApart) {
 
 // --- Who waits for whom ------------------------------------------------------------------------
 
-constexpr std::uint32_t kTau = 8;
+constexpr std::uint64_t kTau = 8;
 
 // Worker 5 sleeps in its first step, for that many steps of the others and a half.
 struct Asleep {
@@ -136,9 +136,9 @@ Asleep asleep_for(double steps) {
 
 TEST(RoundsProtocol, NobodyWaitsForASleeperBeforeTheSync) {
   const Asleep awake = asleep_for(0);
-  for (std::uint32_t m = 1; m < kTau; ++m) {
+  for (std::uint64_t m = 1; m < kTau; ++m) {
     SCOPED_TRACE(testing::Message() << "asleep for " << m << " steps");
-    const Asleep a = asleep_for(m);
+    const Asleep a = asleep_for(static_cast<double>(m));
     for (std::size_t r = 0; r < 8; ++r) {
       for (std::size_t t = 0; t + 1 < kTau && r != 5; ++t) {
         EXPECT_NEAR(a.times[r][t], awake.times[r][t], 1e-4);
@@ -146,15 +146,15 @@ TEST(RoundsProtocol, NobodyWaitsForASleeperBeforeTheSync) {
     }
     // What it contributes is 1, 2, … m versions old, and m until the sync.
     const auto rounds = a.trained.rounds_of(Rank{5});
-    for (std::uint32_t v = 0; v + 1 < kTau; ++v) {
+    for (std::uint64_t v = 0; v + 1 < kTau; ++v) {
       const auto age = static_cast<std::int64_t>(rounds[v].version) - rounds[v].own.value;
-      EXPECT_EQ(age, std::min(v + 1, m)) << "version " << v;
+      EXPECT_EQ(age, static_cast<std::int64_t>(std::min(v + 1, m))) << "version " << v;
     }
     EXPECT_TRUE(rounds[kTau - 1].is_sync);
     EXPECT_EQ(rounds[kTau - 1].own, Step{kTau - 1});
     // Awake again, it finds everything done.
     const auto picked = a.trained.pick_ups_of(Rank{5});
-    for (std::uint32_t t = 0; t + m < kTau; ++t) {
+    for (std::uint64_t t = 0; t + m < kTau; ++t) {
       EXPECT_TRUE(t + 1 == kTau || picked[t].late) << "step " << t;
       EXPECT_EQ(picked[t].waited, Duration(0)) << "step " << t;
     }
