@@ -78,6 +78,7 @@ class Snapshots final : public Contribution {
   };
   Slot* take();
   static void drop_use(Slot*& slot);
+  void add(const Slot& older, Slot& newer);
 
   Engine& engine_;
   SnapshotOptions options_;
