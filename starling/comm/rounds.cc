@@ -67,7 +67,7 @@ Task<void> Rounds::run() {
         if (next_ < first_) {
           skip_to(first_);
         }
-        if (!entered_) {
+        if (!entered_ && !is_closing(next_)) {
           entered_ = true;
           trigger_->entered(next_);
         }
@@ -95,6 +95,9 @@ Task<void> Rounds::run() {
 }
 
 bool Rounds::may_start() {
+  if (options_.last && next_ >= *options_.last) {
+    return closing_ && is_closing(next_);
+  }
   if (!contribution_.is_free()) {
     return false;
   }
@@ -104,7 +107,8 @@ bool Rounds::may_start() {
 
 Task<void> Rounds::one_version() {
   const Known row = known(next_);
-  const Contribution::Pass pass = contribution_.begin();
+  const bool closing = is_closing(next_);
+  const Contribution::Pass pass = closing ? Contribution::Pass{} : contribution_.begin();
   prepare(row, pass);
   under_way_ = true;
   interrupted_ = prepared_ = committed_ = false;
@@ -127,22 +131,24 @@ Task<void> Rounds::one_version() {
   under_way_ = false;
   entered_ = false;
   if (committed_) {
-    co_await finish();
+    co_await finish(closing);
     co_return;
   }
-  contribution_.drop();
+  if (!closing) {
+    contribution_.drop();
+  }
   if (!interrupted_) {
     std::rethrow_exception(error);
   }
 }
 
 void Rounds::prepare(const Known& known, const Contribution::Pass& pass) {
-  const Trigger::Activation start = is_sync(next_)
+  const Trigger::Activation start = is_sync(next_) || is_closing(next_)
                                         ? Trigger::Activation{.by = rank(), .at = now(), .hops = 0}
                                         : trigger_->activation(next_);
   outcome_ = {.version = next_,
               .epoch = membership_.epoch(),
-              .is_sync = is_sync(next_),
+              .is_sync = is_sync(next_) || is_closing(next_),
               .own = pass.step,
               .activator = start.by,
               .push_weight = pass.push_weight,
@@ -184,11 +190,13 @@ void Rounds::mark_ended() {
   synced_ = outcome_.is_sync ? next_ : synced_;
 }
 
-Task<void> Rounds::finish() {
+Task<void> Rounds::finish(bool closing) {
   outcome_.finished = now();
-  co_await contribution_.end(outcome_);
-  if (observer_) {
-    observer_(outcome_);
+  if (!closing) {
+    co_await contribution_.end(outcome_);
+    if (observer_) {
+      observer_(outcome_);
+    }
   }
   known_.erase(known_.begin(), known_.lower_bound(next_));
   finished_ = next_;
@@ -197,6 +205,9 @@ Task<void> Rounds::finish() {
 
 void Rounds::skip_to(Version first) {
   for (; next_ < first; ++next_) {
+    if (is_closing(next_)) {
+      continue;
+    }
     ++void_rounds_;
     if (observer_) {
       Outcome nothing;
@@ -327,7 +338,7 @@ const Rounds::Known& Rounds::known(Version v) {
     return place->second;
   }
   Known row{schedule_.row(Step{static_cast<std::int64_t>(v)}, rank(), view_), {}};
-  if (is_sync(v)) {
+  if (is_sync(v) || is_closing(v)) {
     row.row = topology::uniform_group(view_.everybody());
   }
   if (const auto* group = std::get_if<topology::Group>(&row.row)) {
@@ -349,7 +360,7 @@ void Rounds::arrived(Version v) {
 }
 
 Task<void> Rounds::ended(Version v) {
-  if (finished_ <= v) {
+  if (finished_ <= v && !is_closing(v)) {
     trigger_->waits(v);
   }
   while (finished_ <= v) {
@@ -357,6 +368,13 @@ Task<void> Rounds::ended(Version v) {
     check(!over_, "worker {} waits for version {} of rounds that it has left", rank(), v);
     co_await progressed_;
   }
+}
+
+Task<void> Rounds::end_together() {
+  check(options_.last.has_value(), "it was not said after how many versions");
+  closing_ = true;
+  changed_.raise();
+  co_await ended(*options_.last);
 }
 
 void Rounds::leave() {

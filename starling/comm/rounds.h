@@ -40,6 +40,9 @@ struct RoundsOptions {
   std::size_t bucket = 0;
   // Push-sum: shares and weights travel along directed edges.
   bool push = false;
+  // After this many versions everyone meets once more, without payload (end_together()): so nobody
+  // leaves while others still need it. The same on all workers. None: who has finished leaves.
+  std::optional<Version> last;
   // Which of several rounds of this engine, one after the other; the same on all workers.
   std::uint64_t series = 0;
 };
@@ -62,6 +65,8 @@ class Rounds final : private Engine::Guest, private Membership::Host, private Tr
   void arrived(Version v);
   // Until version `v` has ended here. Throws what ended run().
   Task<void> ended(Version v);
+  // Until everyone has ended the last version. Requires: options.last.
+  Task<void> end_together();
   // Something about the contribution has changed.
   void look() { changed_.raise(); }
   // This worker takes part no more; run() ends when nothing is under way.
@@ -99,9 +104,10 @@ class Rounds final : private Engine::Guest, private Membership::Host, private Tr
   void prepare(const Known& known, const Contribution::Pass& pass);
   void commit();
   void mark_ended();
-  Task<void> finish();
+  Task<void> finish(bool closing);
   void skip_to(Version first);
   bool may_start();
+  bool is_closing(Version v) const { return options_.last == v; }
   const Known& known(Version v);
   std::uint64_t id(std::uint64_t part) const;
   void throw_if_ended() const;
@@ -152,6 +158,7 @@ class Rounds final : private Engine::Guest, private Membership::Host, private Tr
   bool prepared_ = false;
   bool committed_ = false;
   bool leaving_ = false;
+  bool closing_ = false;  // the application has finished
   bool entered_ = false;  // the trigger knows that next_ is next
   bool over_ = false;
   std::exception_ptr failure_;

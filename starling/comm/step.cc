@@ -54,6 +54,9 @@ class Steps {
     rounds.bucket = options_.bucket;
     rounds.push = row.payload == Payload::ParametersAndPushWeight;
     rounds.series = options_.series;
+    if (options_.together) {
+      rounds.last = local() ? options_.steps / options_.sync_period.value_or(1) : options_.steps;
+    }
     if (local()) {
       rounds.sync_period = 1;  // every round there is
     } else if (options_.sync_period) {
@@ -80,6 +83,9 @@ class Steps {
     std::exception_ptr error;
     try {
       co_await body;
+      if (options_.together) {
+        co_await rounds.end_together();
+      }
     } catch (...) {
       error = std::current_exception();
     }

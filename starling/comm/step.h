@@ -48,6 +48,9 @@ struct StepOptions {
   const topology::Schedule* schedule = nullptr;
   ModelShape shape;
   std::uint64_t steps = 0;
+  // All workers take as many steps, and end together. Otherwise a worker that has finished leaves,
+  // which may void what the others have under way.
+  bool together = true;
   // WAGMA: every tau-th step everyone in person. Local SGD: the only steps that average.
   std::optional<std::uint32_t> sync_period;
   // In place of what the algorithm's row says.
@@ -68,7 +71,7 @@ struct StepReport {
   Epoch epoch = 0;
 };
 
-// Takes `steps` steps and leaves. Throws Error{Lost} if this worker was excluded or is on the
+// Takes `steps` steps, and leaves when nobody needs this worker any more. Throws Error{Lost} if this worker was excluded or is on the
 // smaller side of a cut.
 Task<StepReport> take_steps(Engine& engine, Application& application, StepOptions options);
 
