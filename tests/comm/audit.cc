@@ -5,8 +5,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cmath>
-#include <cstdlib>
 
 #include "starling/base/error.h"
 #include "starling/base/running.h"
@@ -370,34 +368,6 @@ void expect_clean(const Audited& audited) {
       ASSERT_EQ(outcomes[v].version, v) << "worker " << r;
     }
   }
-}
-
-Pace jitter(std::uint64_t seed, double spread) {
-  return [random = Random(seed), spread](Rank r, Step s) {
-    const auto index = static_cast<std::uint64_t>(s.value);
-    return 1e-3 * (1 + spread * (2 * random.stream(r.value).uniform(index) - 1));
-  };
-}
-
-Pace stragglers(std::uint64_t seed, double lateness) {
-  return [random = Random(seed), lateness](Rank r, Step s) {
-    const auto index = static_cast<std::uint64_t>(s.value);
-    const double draw = random.stream(r.value).uniform(index);
-    return 1e-3 * (1 + 0.02 * draw + (draw < 0.1 ? lateness : 0));
-  };
-}
-
-Pace heavy_tails(std::uint64_t seed) {
-  return [random = Random(seed)](Rank r, Step s) {
-    const auto index = static_cast<std::uint64_t>(s.value);
-    const double draw = random.stream(r.value).uniform(index);
-    return 0.5e-3 * (draw < 0.01 ? 100 : draw < 0.1 ? 10 : 1 + draw);
-  };
-}
-
-std::uint64_t versions_or(std::uint64_t few) {
-  const char* text = std::getenv("STARLING_VERSIONS");
-  return text == nullptr ? few : std::strtoull(text, nullptr, 10);
 }
 
 }  // namespace starling::test

@@ -67,12 +67,4 @@ Audited audit(const AuditCrew& crew);
 // once and in order, and for an audit that saw nothing.
 void expect_clean(const Audited& audited);
 
-// How long steps take: means of a millisecond, all from a seed.
-Pace jitter(std::uint64_t seed, double spread = 0.5);      // uniform about the mean
-Pace stragglers(std::uint64_t seed, double lateness = 3);  // one step in ten takes so much longer
-Pace heavy_tails(std::uint64_t seed);                      // now and then ten times, or a hundred
-
-// How many versions (or short runs) the long tests go through: STARLING_VERSIONS, or else `few`.
-std::uint64_t versions_or(std::uint64_t few);
-
 }  // namespace starling::test

@@ -73,15 +73,21 @@ TEST_P(EveryTrigger, SumsSayWhoseStepsAreInThem) {
 }
 
 TEST_P(EveryTrigger, SlowWritersAndSlowReadersTearNothing) {
-  AuditCrew c = crew(8, 5);
-  c.steps = versions_or(300);
-  c.network.jitter = 3e-4;
-  c.engine.chunk = 16;  // a sum is many messages
-  c.per_worker = 4;
-  c.pace = [](Rank r, Step s) { return jitter(5)(r, s) * 0.2; };
-  c.writing = [](Rank r, Step s) { return jitter(6)(r, s) * (r == Rank{3} ? 2 : 0.1); };
-  c.reading = [](Rank r, Step s) { return jitter(7)(r, s) * (r == Rank{4} ? 2 : 0.1); };
-  expect_clean(audit(c));
+  in_runs(versions_or(300), [&](std::uint64_t run, std::uint64_t steps) {
+    AuditCrew c = crew(8, run);
+    c.steps = steps;
+    c.network.jitter = 3e-4;
+    c.engine.chunk = 16;  // a sum is many messages
+    c.per_worker = 4;
+    const Pace pace = jitter(3 * run);
+    const Pace writing = jitter(3 * run + 1);
+    const Pace reading = jitter(3 * run + 2);
+    c.pace = [&](Rank r, Step s) { return pace(r, s) * 0.2; };
+    c.writing = [&](Rank r, Step s) { return writing(r, s) * (r == Rank{3} ? 2 : 0.1); };
+    c.reading = [&](Rank r, Step s) { return reading(r, s) * (r == Rank{4} ? 2 : 0.1); };
+    SCOPED_TRACE(testing::Message() << "run " << run);
+    expect_clean(audit(c));
+  });
 }
 
 TEST_P(EveryTrigger, EachContributionSetsOneBitOfItsThree) {

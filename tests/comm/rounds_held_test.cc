@@ -75,13 +75,13 @@ TEST(RoundsHeld, TheSumChangesByUpdatesAlone) {
     crew.pace = seed % 5 == 0 ? heavy_tails(seed) : jitter(seed, 0.9);
     const Random draws(seed, 99);
     const auto start = [&](Rank r, std::size_t i) {
-      return static_cast<float>(draws.below(16, 2 * r.value + i));
+      return static_cast<float>(draws.below(16, 2 * r.index() + i));
     };
     const auto update = [&](Rank r, Step s, std::size_t i) {
       const auto step = static_cast<std::uint64_t>(s.value);
       return step >= kSteps
                  ? 0.0F
-                 : static_cast<float>(draws.below(8, 1000 + 100 * r.value + 2 * step + i));
+                 : static_cast<float>(draws.below(8, 1000 + 100 * r.index() + 2 * step + i));
     };
     crew.initial = start;
     crew.change = [&](Rank r, Step s, std::size_t i, float) { return update(r, s, i); };
@@ -132,6 +132,39 @@ TEST(RoundsHeld, EveryGradientCountsOnceAndInFull) {
           weight += static_cast<double>(model[i]);
         }
         EXPECT_NEAR(weight, static_cast<double>(gradients(Rank{i})), 0.01) << "worker " << i;
+      }
+    }
+  }
+}
+
+// Groups, pairs, neighbours on both sides or ahead: what a worker gives it takes back elsewhere.
+// All take a last step without an update, and leave one after the other when nothing is under way.
+TEST(RoundsHeld, EveryScheduleKeepsTheSum) {
+  for (const char* schedule : {"aer", "complete", "ring", "base-k", "exponential",
+                               "ring-neighbours", "pairs", "push", "fixed-groups"}) {
+    for (const std::uint32_t workers : {5U, 8U}) {
+      constexpr std::int64_t kSteps = 40;
+      Crew crew = starling(workers, workers);
+      crew.schedule = schedule;
+      crew.elements = workers;
+      crew.network.jitter = 2e-4;
+      crew.step.steps = kSteps + 1;
+      crew.pace = [](Rank r, Step s) {
+        return s.value == kSteps ? 1 + 0.1 * r.value : stragglers(4, 5)(r, s);
+      };
+      crew.change = [](Rank r, Step s, std::size_t i, float) {
+        return i == r.index() && s.value < kSteps ? 1.0F : 0.0F;
+      };
+      SCOPED_TRACE(testing::Message() << schedule << ", " << workers << " workers");
+      const Trained t = train(crew);
+      expect_all_ended(t);
+      EXPECT_GT(t.total().stale, 10U);
+      for (std::uint32_t i = 0; i < workers; ++i) {
+        double weight = 0;
+        for (const std::vector<float>& model : t.models) {
+          weight += static_cast<double>(model[i]);
+        }
+        EXPECT_NEAR(weight, static_cast<double>(kSteps), 1e-3) << "worker " << i;
       }
     }
   }

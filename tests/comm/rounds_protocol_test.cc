@@ -42,15 +42,18 @@ TEST(RoundsProtocol, EveryVersionOnceWithAnyNumberOfActivators) {
 
 TEST(RoundsProtocol, EveryVersionOnceInAnyOrderOfArrival) {
   for (const std::size_t workers : {5U, 8U, 16U}) {
-    AuditCrew c = first_arrival(workers, workers);
-    c.steps = versions_or(400);
-    c.network.jitter = 1e-3;
-    c.pace = heavy_tails(workers);
-    const Audited a = audit(c);
-    expect_clean(a);
-    for (const auto& outcomes : a.outcomes) {
-      EXPECT_GE(outcomes.size(), c.steps);
-    }
+    in_runs(versions_or(400), [&](std::uint64_t run, std::uint64_t steps) {
+      AuditCrew c = first_arrival(workers, run);
+      c.steps = steps;
+      c.network.jitter = 1e-3;
+      c.pace = heavy_tails(run);
+      SCOPED_TRACE(testing::Message() << workers << " workers, run " << run);
+      const Audited a = audit(c);
+      expect_clean(a);
+      for (const auto& outcomes : a.outcomes) {
+        EXPECT_GE(outcomes.size(), c.steps);
+      }
+    });
   }
 }
 
@@ -94,7 +97,7 @@ TEST(RoundsProtocol, MoreVersionsThanTagsTellApart) {
     AuditCrew c = first_arrival(4, 7);
     c.rounds.trigger.when = when;
     c.rounds.sync_period = when == When::First ? std::optional(10U) : std::nullopt;
-    c.steps = std::max<std::uint64_t>(5000, versions_or(0));
+    c.steps = 5000;
     c.pace = jitter(7);
     const Audited a = audit(c);
     expect_clean(a);
@@ -238,11 +241,13 @@ TEST(RoundsProtocol, AnActivationInsideASyncIsKeptAndTheSyncIsHandedOver) {
 // Workers with different numbers of steps: each leaves with versions of the others in flight, and
 // those who stay go on without it.
 TEST(RoundsProtocol, WorkersLeaveWithVersionsInFlight) {
-  for (const When when : {When::First, When::All, When::Need, When::Quorum, When::Initiator}) {
+  for (const When when :
+       {When::First, When::All, When::Need, When::Quorum, When::Initiator, When::OneSide}) {
     for (std::uint64_t seed = 0; seed < 20; ++seed) {
       AuditCrew c = first_arrival(seed % 2 == 0 ? 8 : 5, seed);
       c.rounds.trigger.when = when;
       c.rounds.trigger.quorum = 2;
+      c.schedule = when == When::OneSide ? "pairs" : "groups";
       c.steps = 40;
       c.network.jitter = 1e-3;
       c.pace = jitter(seed);

@@ -1,5 +1,7 @@
 #include "tests/comm/toy.h"
 
+#include <algorithm>
+#include <cstdlib>
 #include <sstream>
 
 #include "starling/base/error.h"
@@ -143,6 +145,42 @@ std::string text_of(const std::exception_ptr& end) {
     std::rethrow_exception(end);
   } catch (const std::exception& e) {
     return e.what();
+  }
+}
+
+Pace jitter(std::uint64_t seed, double spread) {
+  return [random = Random(seed), spread](Rank r, Step s) {
+    const auto index = static_cast<std::uint64_t>(s.value);
+    return 1e-3 * (1 + spread * (2 * random.stream(r.value).uniform(index) - 1));
+  };
+}
+
+Pace stragglers(std::uint64_t seed, double lateness) {
+  return [random = Random(seed), lateness](Rank r, Step s) {
+    const auto index = static_cast<std::uint64_t>(s.value);
+    const double draw = random.stream(r.value).uniform(index);
+    return 1e-3 * (1 + 0.02 * draw + (draw < 0.1 ? lateness : 0));
+  };
+}
+
+Pace heavy_tails(std::uint64_t seed) {
+  return [random = Random(seed)](Rank r, Step s) {
+    const auto index = static_cast<std::uint64_t>(s.value);
+    const double draw = random.stream(r.value).uniform(index);
+    return 0.5e-3 * (draw < 0.01 ? 100 : draw < 0.1 ? 10 : 1 + draw);
+  };
+}
+
+std::uint64_t versions_or(std::uint64_t few) {
+  const char* text = std::getenv("STARLING_VERSIONS");
+  return text == nullptr ? few : std::strtoull(text, nullptr, 10);
+}
+
+void in_runs(std::uint64_t versions,
+             const std::function<void(std::uint64_t seed, std::uint64_t steps)>& run) {
+  constexpr std::uint64_t kMost = 2000;
+  for (std::uint64_t done = 0; done < versions; done += kMost) {
+    run(done / kMost, std::min(kMost, versions - done));
   }
 }
 

@@ -78,4 +78,15 @@ struct Trained {
 Trained train(Crew crew);
 std::string text_of(const std::exception_ptr& end);
 
+// How long steps take: means of a millisecond, all from a seed.
+Pace jitter(std::uint64_t seed, double spread = 0.5);      // uniform about the mean
+Pace stragglers(std::uint64_t seed, double lateness = 3);  // one step in ten takes so much longer
+Pace heavy_tails(std::uint64_t seed);                      // now and then ten times, or a hundred
+
+// How many versions (or short runs) the long tests go through: STARLING_VERSIONS, or else `few`.
+std::uint64_t versions_or(std::uint64_t few);
+// As many versions, in runs of a few thousand with seeds of their own.
+void in_runs(std::uint64_t versions,
+             const std::function<void(std::uint64_t seed, std::uint64_t steps)>& run);
+
 }  // namespace starling::test
