@@ -50,6 +50,7 @@ Task<void> one_worker(comm::Engine& engine, const Crew& crew, comm::StepOptions 
   };
   if (crew.steps_of) {
     options.steps = crew.steps_of(rank);
+    options.together = false;
   }
   std::exception_ptr error;
   try {
