@@ -94,8 +94,13 @@ Task<void> Snapshots::end(Outcome& outcome) {
 }
 
 void Snapshots::drop() {
-  // It will be contributed again.
+  // It will be contributed again; accumulated ones with what has been published meanwhile.
   contributing_->spent = contributing_->zero;
+  if (options_.accumulate && contributing_ != newest_ && !contributing_->zero) {
+    const Blob newest = newest_->memory.buffer().blob;
+    const std::array<ConstBlob, 2> both = {contributing_->memory.buffer().blob, newest};
+    engine_.arithmetic().sum(options_.shape.type, newest, both);
+  }
   drop_use(contributing_);
   drop_use(filling_);
 }
