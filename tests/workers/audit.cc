@@ -126,15 +126,20 @@ void audit_averages(const Run& run) {
   }
 }
 
-void audit_gradients(const Run& run) {
+void audit_gradients(const Run& run, const Tables& tables) {
   std::vector<std::int64_t> contributed(run.workers, -1);  // the last step, by worker
   std::vector<double> sums;                                // by version
   for (const comm::Outcome& outcome : run.rounds) {
     double& sum = sums.emplace_back(0);
     for (std::size_t i = 0; i < outcome.members.size() && !outcome.is_void; ++i) {
-      std::int64_t& last = contributed.at(outcome.members[i].index());
+      const Rank member = outcome.members[i];
+      std::int64_t last = contributed.at(member.index());
       while (last < outcome.steps[i].value) {
-        sum += payload(outcome.members[i], Step{++last});
+        sum += payload(member, Step{++last});
+      }
+      const std::vector<double>& table = tables.at(member.index());
+      if (table.empty() || table.at(outcome.version * run.workers + member.index()) != 0) {
+        contributed[member.index()] = last;
       }
     }
   }
@@ -149,7 +154,7 @@ void audit_gradients(const Run& run) {
   }
 }
 
-void audit_held(const Run& run, const std::vector<std::vector<double>>& tables) {
+void audit_held(const Run& run, const Tables& tables) {
   std::vector<Held> models(run.workers);
   for (std::uint32_t r = 0; r < run.workers; ++r) {
     models[r].base = payload(Rank{r}, comm::kInitial);

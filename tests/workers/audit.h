@@ -31,10 +31,12 @@ void read(Run& run, std::istream& ledger);
 void audit_order(const Run& run);
 // Of averaged models: every average is that of the contributions of its row.
 void audit_averages(const Run& run);
-// Of gradients: the same, and every gradient counts once.
-void audit_gradients(const Run& run);
-// Of held models. `tables`: the table() of every worker that has one.
-void audit_held(const Run& run, const std::vector<std::vector<double>>& tables);
+// Of gradients: the same, and every gradient counts once; where a round was void for its owner
+// alone, again. `tables`: by worker, its table(), if it is alive.
+using Tables = std::vector<std::vector<double>>;
+void audit_gradients(const Run& run, const Tables& tables);
+// Of held models.
+void audit_held(const Run& run, const Tables& tables);
 
 // Per version and worker: 0 if its contribution was not seen, or what it was plus 3.
 std::vector<double> table(const Run& run);

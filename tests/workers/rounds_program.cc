@@ -128,10 +128,11 @@ class RoundsWorker {
 
   void audit(const Run& run, const topology::Algorithm& algorithm) {
     audit_order(run);
+    const Tables tables = exchange(table(run));
     if (algorithm.payload == topology::Payload::HeldModel) {
-      audit_held(run, exchange(table(run)));
+      audit_held(run, tables);
     } else if (algorithm.payload == topology::Payload::Gradients) {
-      audit_gradients(run);
+      audit_gradients(run, tables);
     } else {
       audit_averages(run);
     }
@@ -150,7 +151,7 @@ class RoundsWorker {
   }
 
   // Everyone's, by rank; nothing of those who are lost. If one is lost meanwhile, once more.
-  std::vector<std::vector<double>> exchange(const std::vector<double>& own) {
+  Tables exchange(const std::vector<double>& own) {
     const std::uint64_t first_id = 1 + exchanged_++ * (workers_->size() + 1);
     while (true) {
       const std::vector<Rank> alive = survivors();
@@ -170,7 +171,7 @@ class RoundsWorker {
         }
         continue;
       }
-      std::vector<std::vector<double>> result(workers_->size());
+      Tables result(workers_->size());
       for (const Rank r : alive) {
         const auto from = all.begin() + static_cast<std::ptrdiff_t>(r.index() * own.size());
         result[r.index()].assign(from, from + static_cast<std::ptrdiff_t>(own.size()));
