@@ -80,6 +80,9 @@ class Ledger {
   LedgerTotals totals_;
 };
 
+// A sink that writes to a new file. Throws Error{Input} if it cannot be made.
+Ledger::Sink ledger_file(const std::string& path);
+
 // A row as a line of JSON, and back. Throws Error{Input} naming what cannot be read.
 std::string to_json_line(Rank worker, const Outcome& outcome);
 std::string to_json_line(Rank worker, const PickUp& pick_up);

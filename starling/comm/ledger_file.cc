@@ -1,4 +1,6 @@
+#include <fstream>
 #include <istream>
+#include <memory>
 #include <nlohmann/json.hpp>
 
 #include "starling/base/error.h"
@@ -51,6 +53,17 @@ PickUp pick_up_of(const Json& row) {
 }
 
 }  // namespace
+
+Ledger::Sink ledger_file(const std::string& path) {
+  // A std::function is copied: hence a shared_ptr.
+  const auto file = std::make_shared<std::ofstream>(path, std::ios::trunc);
+  require(file->is_open(), "the ledger cannot be written to {}", path);
+  return [file, path](std::string_view lines) {
+    file->write(lines.data(), static_cast<std::streamsize>(lines.size()));
+    file->flush();
+    require(file->good(), "the ledger cannot be written to {}: is the disk full?", path);
+  };
+}
 
 std::vector<LedgerRow> read_ledger(std::istream& lines) {
   std::vector<LedgerRow> rows;

@@ -122,8 +122,7 @@ Task<void> Rounds::one_version() {
     co_await changed_;
   }
   if (!committed_ && prepared_ && first_ > next_) {
-    ++next_;
-    committed_ = true;
+    mark_ended();
   }
   under_way_ = false;
   entered_ = false;
@@ -176,8 +175,13 @@ void Rounds::commit() {
   if (interrupted_) {
     std::rethrow_exception(interruption());
   }
+  mark_ended();
+}
+
+void Rounds::mark_ended() {
   ++next_;
   committed_ = true;
+  synced_ = outcome_.is_sync ? next_ : synced_;
 }
 
 Task<void> Rounds::finish() {
@@ -432,7 +436,8 @@ Version Rounds::freeze() {
     exchange_->cancel(interruption());
   }
   changed_.raise();
-  return next_;
+  // Who leaves need not be caught up with, except in a sync that it has passed.
+  return leaving_ ? synced_ : next_;
 }
 
 void Rounds::install(Epoch epoch, const topology::View& view, Version first) {

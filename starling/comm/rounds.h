@@ -98,6 +98,7 @@ class Rounds final : private Engine::Guest, private Membership::Host, private Tr
   Task<void> hear_labels(Step own);
   void prepare(const Known& known, const Contribution::Pass& pass);
   void commit();
+  void mark_ended();
   Task<void> finish();
   void skip_to(Version first);
   bool may_start();
@@ -144,6 +145,7 @@ class Rounds final : private Engine::Guest, private Membership::Host, private Tr
 
   Version next_ = 0;      // the first that has not ended (its exchange, not its follow-up)
   Version finished_ = 0;  // what applications may see
+  Version synced_ = 0;    // after the last sync that ended
   Version first_ = 0;     // the present view holds from here
   bool under_way_ = false;
   bool interrupted_ = false;

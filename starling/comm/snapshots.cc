@@ -29,8 +29,17 @@ void Snapshots::drop_use(Slot*& slot) {
   }
 }
 
+void Snapshots::add(const Slot& older, Slot& newer) {
+  const Buffer into = newer.memory.buffer();
+  const std::array<ConstBlob, 2> both = {older.memory.buffer().blob, into.blob};
+  engine_.arithmetic().sum(options_.shape.type, into.blob, both);
+}
+
 Buffer Snapshots::write() {
   check(writing_ == nullptr, "two snapshots at once");
+  if (options_.in_person) {
+    drop_use(newest_);  // of a version that was void
+  }
   writing_ = take();
   return writing_->memory.buffer();
 }
@@ -41,9 +50,7 @@ void Snapshots::publish(Step step, double push_weight) {
   writing_->push_weight = push_weight;
   writing_->spent = writing_->zero = false;
   if (options_.accumulate && newest_ != nullptr && !newest_->spent && newest_->step != kInitial) {
-    const std::array<ConstBlob, 2> both = {newest_->memory.buffer().blob,
-                                           writing_->memory.buffer().blob};
-    engine_.arithmetic().sum(options_.shape.type, writing_->memory.buffer().blob, both);
+    add(*newest_, *writing_);
   }
   drop_use(newest_);
   newest_ = std::exchange(writing_, nullptr);
@@ -73,6 +80,7 @@ Contribution::Pass Snapshots::begin() {
 
 Task<void> Snapshots::end(Outcome& outcome) {
   outcome.own_at_end = outcome.own;
+  sync_waits_ = outcome.is_sync;
   filling_->outcome = outcome;
   if (options_.keep_outcomes) {
     if (outcome.is_sync) {
@@ -94,19 +102,19 @@ Task<void> Snapshots::end(Outcome& outcome) {
 }
 
 void Snapshots::drop() {
-  // It will be contributed again; accumulated ones with what has been published meanwhile.
-  contributing_->spent = contributing_->zero;
+  // It will be contributed again: as it is, or, if a newer one has been published meanwhile, with
+  // it.
   if (options_.accumulate && contributing_ != newest_ && !contributing_->zero) {
-    const Blob newest = newest_->memory.buffer().blob;
-    const std::array<ConstBlob, 2> both = {contributing_->memory.buffer().blob, newest};
-    engine_.arithmetic().sum(options_.shape.type, newest, both);
+    add(*contributing_, *newest_);
   }
+  contributing_->spent = contributing_->zero;
   drop_use(contributing_);
   drop_use(filling_);
 }
 
 std::optional<Snapshots::Picked> Snapshots::pick_up(Version v) {
   check(reading_ == nullptr, "two outcomes at once");
+  sync_waits_ = false;
   Slot* slot = outcome_;
   if (const auto kept = kept_.find(v); kept != kept_.end()) {
     slot = kept->second;

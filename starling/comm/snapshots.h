@@ -58,7 +58,8 @@ class Snapshots final : public Contribution {
   bool has(Version v) const override {
     return newest_ != nullptr && newest_->step.value >= static_cast<std::int64_t>(v);
   }
-  bool is_free() const override { return newest_ != nullptr; }
+  // The result of a sync is for everyone: nothing replaces it before it has been picked up.
+  bool is_free() const override { return newest_ != nullptr && !sync_waits_; }
   Pass begin() override;
   Task<void> end(Outcome& outcome) override;
   void drop() override;
@@ -77,6 +78,7 @@ class Snapshots final : public Contribution {
   };
   Slot* take();
   static void drop_use(Slot*& slot);
+  void add(const Slot& older, Slot& newer);
 
   Engine& engine_;
   SnapshotOptions options_;
@@ -87,6 +89,7 @@ class Snapshots final : public Contribution {
   Slot* filling_ = nullptr;
   Slot* outcome_ = nullptr;
   Slot* reading_ = nullptr;
+  bool sync_waits_ = false;
   std::map<Version, Slot*> kept_;
 };
 

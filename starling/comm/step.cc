@@ -151,6 +151,7 @@ class Steps {
     row.step = step;
     row.waited = engine_.now() - asked;
     const std::optional<Snapshots::Picked> picked = snapshots.pick_up(v);
+    rounds.look();
     std::optional<double> push_weight;
     if (picked) {
       const Weights weights = weights_of(rule, *picked->outcome, step);

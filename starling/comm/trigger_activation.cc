@@ -52,7 +52,7 @@ class Activator final : public Trigger {
   void installed() override {
     // Whoever was asked to pass it on may be lost: say it again.
     here_.clear();
-    told_ = 0;
+    told_ = complete_ = 0;
     if (activated_ > 0) {
       flood(activated_ - 1);
     }
@@ -62,14 +62,14 @@ class Activator final : public Trigger {
   }
 
   bool may_start(Version v, bool) override {
-    if (v >= activated_ && arrived_ > v && grace_end_ && host_.now() >= *grace_end_) {
+    if (grace_end_ && host_.now() >= *grace_end_) {
       grace_end_.reset();
-      activate(v, host_.rank(), 0);
+      activate(arrived_ - 1, host_.rank(), 0);
     }
     if (activated_ > v && options_.when == When::OneSide && told_ <= v) {
       tell_members(v);
     }
-    return activated_ > v;
+    return activated_ > v || complete_ > v;
   }
 
   Activation activation(Version) const override { return activation_; }
@@ -149,7 +149,10 @@ class Activator final : public Trigger {
         activate(v, host_.rank(), 0);
       }
     } else if (arrived_ > v && here.size() == host_.members(v).size()) {
-      activate(v, host_.rank(), 0);
+      // Only this group need not wait; the others hear of it when the grace is over.
+      complete_ = v + 1;
+      activation_ = {.by = host_.rank(), .at = host_.now(), .hops = 0};
+      host_.wake();
     }
   }
 
@@ -200,6 +203,7 @@ class Activator final : public Trigger {
   Host& host_;
   Random draws_;
   Version activated_ = 0;  // versions below this are to be run
+  Version complete_ = 0;   // of versions below this the whole own group is here
   Version told_ = 0;       // OneSide: members of versions below this know
   Activation activation_;
   Version arrived_ = 0;  // the own application has arrived for versions below this

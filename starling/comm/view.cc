@@ -76,11 +76,8 @@ void Membership::heard(Rank from, std::span<const std::byte> packed) {
     install(heard.epoch, view_of(heard.standings), heard.first);
   }
   const bool grown = learn(heard);
-  if (heard.kind == ViewKind::State && heard.epoch == epoch_) {
+  if (heard.epoch == epoch_) {
     states_[from] = heard;
-  }
-  if (heard.kind == ViewKind::State && heard.epoch < epoch_ && !ignores(from)) {
-    host_.send_view(from, pack(message(ViewKind::Installed)));
   }
   // After an install from outside, what was known beyond it is news in the new epoch.
   const bool known = alive_in(standings_).size() < view_.count();
@@ -160,13 +157,12 @@ void Membership::install(Epoch epoch, const Standings& standings, Version first)
 }
 
 ViewMessage Membership::message(ViewKind kind) const {
-  const bool state = kind == ViewKind::State;
   return {.kind = kind,
           .epoch = epoch_,
           .first = first_,
-          .next = state ? next_ : 0,
-          .passed = state ? passed_ : 0,
-          .standings = state ? standings_ : view_of(standings_)};
+          .next = next_,
+          .passed = passed_,
+          .standings = standings_};
 }
 
 // Also to those who are lost: one that lives is told in this way.

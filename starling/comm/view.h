@@ -10,10 +10,11 @@
 //                             of survivors and of those who left
 //   a newer epoch is heard -> every State names the view it is about, which is installed at once;
 //                             what is known beyond it starts the next change
-//   an old State comes     -> is answered with the installed view; what it knows counts
+//   an old State comes     -> what it knows counts: if its sender needs to be told of the newer
+//                             view, it knows something more, and the State that follows tells it
 //
-// Rules that keep it one view, each needed (tests/comm/view_schedules_test.cc finds the schedule
-// that breaks the rest):
+// Rules that keep it one view, each needed: tests/comm/view_test.cc and view_schedules_test.cc show
+// what goes wrong without it.
 //   - nothing is heard from a worker once it was announced lost; it is told that it is excluded.
 //     Else the newer view of a dying worker would draw one survivor away from what it has agreed
 //     with the others.
@@ -31,8 +32,8 @@
 // for their majority is missing in its view. So: two workers that are in each other's view of an
 // epoch have the same view and the same V; but a worker that is about to be lost may for a while
 // hold a view of its own under the same epoch. What it says then is not heard, for it is outside
-// the others' view: hosts drop what comes from a worker that ignores() names, also of an epoch yet
-// to come.
+// the others' view: hosts drop what comes from a worker that ignores() names, and what they have
+// kept from it for an epoch to come.
 //
 // What hosts make of V: a version below V that has not ended is void. A version that all workers of
 // the view end or none (a sync) ends with a closing barrier: once it has all contributions a worker
@@ -86,7 +87,8 @@ class Membership {
   // announced lost. Once true it remains so.
   bool ignores(Rank peer) const { return standings_[peer.index()] != Standing::Alive; }
 
-  // The endpoint reports a loss, or nobody wants to wait for `peer` any longer.
+  // The endpoint reports a loss, or this worker does not want to wait for `peer` any longer: one
+  // worker's word is enough, and `peer` is lost to all.
   void lost(Rank peer);
   // A message of another worker's membership.
   void heard(Rank from, std::span<const std::byte> message);

@@ -28,17 +28,16 @@ enum class Standing : std::uint8_t {
 using Standings = std::vector<Standing>;  // by rank, of all workers of the job
 
 enum class ViewKind : std::uint8_t {
-  State,      // what the sender knows of the workers in its view
-  Installed,  // the view of this epoch, and nothing is known against it
-  Excluded,   // the receiver is heard no more
+  State,     // what the sender knows of the workers in its view
+  Excluded,  // the receiver is heard no more
 };
 
 struct ViewMessage {
   ViewKind kind = ViewKind::State;
   Epoch epoch = 0;     // of the sender's view: all that is not Outside
   Version first = 0;   // that view holds from here on
-  Version next = 0;    // State: the sender's own next version
-  Version passed = 0;  // State: the largest next version of those who have Left in this epoch
+  Version next = 0;    // the sender's own next version
+  Version passed = 0;  // the largest next version of those who have Left in this epoch
   Standings standings;
 };
 

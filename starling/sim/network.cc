@@ -111,6 +111,8 @@ void Network::apply(const Fault& fault) {
       return;
     case FaultKind::Die:
       return die(fault.worker);
+    case FaultKind::Cut:
+      return cut(fault.worker);
   }
 }
 
@@ -204,8 +206,9 @@ void Network::arrive(std::uint32_t index) {
     return;
   }
   Endpoint& receiver = *workers_[send.peer.index()];
-  if (receiver.dead_ || receiver.closed_ || workers_[send.owner.index()]->dead_) {
-    return;  // lost on the way; the owner is told when it notices the death
+  if (receiver.dead_ || receiver.closed_ || workers_[send.owner.index()]->dead_ ||
+      are_cut(send.owner, send.peer)) {
+    return;  // lost on the way; the owner is told when it notices the loss
   }
   const auto [place, first] = receiver.table_.try_emplace({send.tag, send.owner}, index);
   if (first) {
@@ -244,7 +247,7 @@ void Network::deliver(std::uint32_t index) {
   Letter& letter = letters_[index];
   Endpoint& worker = *workers_[letter.to.index()];
   const bool heard = !worker.dead_ && !worker.closed_ && worker.listener_ != nullptr &&
-                     !worker.lost_.contains(letter.from);
+                     !worker.lost_.contains(letter.from) && !are_cut(letter.from, letter.to);
   if (heard) {
     worker.listener_->on_control(letter.from, letter.bytes);
   }
@@ -274,19 +277,37 @@ void Network::die(Rank rank) {
   }
   const Random draw = random_.stream(1).stream(rank.value);
   for (const auto& other : workers_) {
-    if (other->dead_) {
-      continue;
-    }
-    losses_.push_back({other->rank_, rank});
-    const double wait = options_.detection * (0.5 + 0.5 * draw.uniform(other->rank_.value));
-    queue_.push(now_ + sim_duration(wait), static_cast<std::uint32_t>(Kind::Notice),
-                static_cast<std::uint32_t>(losses_.size() - 1));
+    report_loss(other->rank_, rank, draw);
   }
+}
+
+void Network::cut(Rank first) {
+  cut_ = first;
+  for (const auto& lost : workers_) {
+    const Random draw = random_.stream(2).stream(lost->rank_.value);
+    for (const auto& other : workers_) {
+      if (are_cut(lost->rank_, other->rank_)) {
+        report_loss(other->rank_, lost->rank_, draw);
+      }
+    }
+  }
+}
+
+void Network::report_loss(Rank observer, Rank lost, const Random& draw) {
+  if (workers_[observer.index()]->dead_) {
+    return;
+  }
+  losses_.push_back({observer, lost});
+  const double wait = options_.detection * (0.5 + 0.5 * draw.uniform(observer.value));
+  queue_.push(now_ + sim_duration(wait), static_cast<std::uint32_t>(Kind::Notice),
+              static_cast<std::uint32_t>(losses_.size() - 1));
 }
 
 void Network::notice(const LossNotice& loss) {
   Endpoint& worker = *workers_[loss.observer.index()];
-  worker.lost_.insert(loss.lost);
+  if (!worker.lost_.insert(loss.lost).second) {
+    return;  // dead beyond the cut
+  }
   for (auto& [name, named] : worker.names_) {
     named.holders.erase(loss.lost);
   }

@@ -10,6 +10,7 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -34,7 +35,11 @@ struct NetworkOptions {
   std::uint64_t seed = 1;
 };
 
-enum class FaultKind : std::uint8_t { Stop, Die };
+enum class FaultKind : std::uint8_t {
+  Stop,
+  Die,
+  Cut,  // `worker` and all of higher rank are cut off from those of lower rank, for good
+};
 
 // What happens to a worker just before event number `at_event` of the run.
 struct Fault {
@@ -70,6 +75,7 @@ class Network {
   void stop(Rank rank);
   void resume(Rank rank);
   void die(Rank rank);
+  void cut(Rank first);
   void plan(const Fault& fault) { faults_.emplace(fault.at_event, fault); }
   bool dead(Rank rank) const;
 
@@ -118,6 +124,8 @@ class Network {
   void schedule(SimTime at, Kind kind, std::uint32_t item);
 
   void apply(const Fault& fault);
+  bool are_cut(Rank a, Rank b) const { return cut_ && (a < *cut_) != (b < *cut_); }
+  void report_loss(Rank observer, Rank lost, const Random& draw);
   Rank subject_of(const Event& event) const;
   void run(const Event& event);
   void port_free(std::uint32_t port);
@@ -141,6 +149,7 @@ class Network {
   std::vector<std::uint32_t> free_letters_;
   std::vector<LossNotice> losses_;
   std::multimap<std::uint64_t, Fault> faults_;
+  std::optional<Rank> cut_;  // the first rank beyond the cut
   std::uint64_t events_ = 0;
   std::uint64_t messages_ = 0;
   std::uint64_t trace_hash_ = 0xCBF29CE484222325u;

@@ -30,6 +30,178 @@ TEST(Rounds, AllFreshGivesTheMeanOfTheGroup) {
   EXPECT_EQ(t.models[3][0], 2.5F);
 }
 
+// Models by step and rank.
+using History = std::vector<std::vector<std::vector<float>>>;
+History history_of(Crew crew) {
+  History history(crew.step.steps, std::vector<std::vector<float>>(crew.workers));
+  crew.after_step = [&](Rank r, Step s, Toy& toy, comm::Engine&) {
+    history[static_cast<std::size_t>(s.value)][r.index()] = toy.values();
+  };
+  expect_all_ended(train(std::move(crew)));
+  return history;
+}
+
+Crew all_fresh(std::size_t workers, std::optional<std::uint32_t> group_size, std::uint64_t steps) {
+  Crew crew;
+  crew.workers = workers;
+  crew.group_size = group_size;
+  crew.step.steps = steps;
+  crew.step.trigger = comm::TriggerOptions{.when = comm::TriggerOptions::When::All};
+  return crew;
+}
+
+std::function<float(Rank, std::size_t)> normal_start(std::uint64_t seed) {
+  return [random = Random(seed)](Rank r, std::size_t i) {
+    return static_cast<float>(random.stream(r.value).normal(i));
+  };
+}
+
+// Mean over workers and elements of the squared deviation from the mean over workers.
+double deviation(const std::vector<std::vector<float>>& models) {
+  double sum = 0;
+  for (std::size_t i = 0; i < models[0].size(); ++i) {
+    double mean = 0;
+    for (const auto& model : models) {
+      mean += static_cast<double>(model[i]) / static_cast<double>(models.size());
+    }
+    for (const auto& model : models) {
+      sum += (static_cast<double>(model[i]) - mean) * (static_cast<double>(model[i]) - mean);
+    }
+  }
+  return sum / static_cast<double>(models.size() * models[0].size());
+}
+
+TEST(Rounds, GroupSumsOfIntegersAreExact) {
+  for (const std::uint32_t workers : {5U, 8U, 16U, 64U}) {
+    Crew crew = all_fresh(workers, std::nullopt, 1);
+    crew.initial = [](Rank r, std::size_t i) { return static_cast<float>(r.index() * 60 + i); };
+    const Trained t = train(crew);
+    expect_all_ended(t);
+    for (std::uint32_t r = 0; r < workers; ++r) {
+      const comm::Outcome outcome = t.rounds_of(Rank{r}).at(0);
+      float sum = 0;
+      for (const Rank member : outcome.members) {
+        sum += static_cast<float>(member.index() * 60);
+      }
+      EXPECT_EQ(t.models[r][0], sum / static_cast<float>(outcome.members.size()))
+          << workers << " workers, worker " << r;
+    }
+  }
+}
+
+TEST(Rounds, MembersOfAGroupGetTheSameBits) {
+  for (const std::uint32_t workers : {5U, 8U, 16U, 64U}) {
+    Crew crew = all_fresh(workers, std::nullopt, 3);
+    crew.elements = 37;
+    crew.initial = normal_start(workers);
+    crew.change = [](Rank r, Step s, std::size_t i, float x) {
+      return 0.1F * x + static_cast<float>(Random(7).stream(r.value).normal(100 * i + s.value));
+    };
+    const Trained t = train(crew);
+    expect_all_ended(t);
+    const History models = history_of(crew);
+    for (std::uint32_t r = 0; r < workers; ++r) {
+      for (const comm::Outcome& outcome : t.rounds_of(Rank{r})) {
+        for (const Rank member : outcome.members) {
+          EXPECT_EQ(models[outcome.version][r], models[outcome.version][member.index()]);
+        }
+      }
+    }
+  }
+}
+
+TEST(Rounds, WithoutGradientsAllAgreeAfterFewVersions) {
+  struct Row {
+    std::uint32_t workers;
+    std::uint32_t group_size;
+    std::size_t versions;
+  };
+  const std::vector<Row> rows = {{8, 2, 3}, {16, 4, 2}, {64, 8, 2}, {64, 4, 3}, {64, 2, 6}};
+  for (const Row& row : rows) {
+    Crew crew = all_fresh(row.workers, row.group_size, row.versions + 2);
+    crew.elements = 20;
+    crew.initial = normal_start(3);
+    const History models = history_of(crew);
+    EXPECT_GT(deviation(models[row.versions - 2]), 1e-3) << row.workers;
+    for (std::size_t v = row.versions - 1; v < row.versions + 2; ++v) {
+      EXPECT_LT(deviation(models[v]), 1e-12) << row.workers << " in " << row.group_size;
+    }
+  }
+}
+
+TEST(Rounds, WithoutGradientsPushedModelsAgreeAfterSix) {
+  Crew crew;
+  crew.algorithm = "sgp";
+  crew.workers = 64;
+  crew.elements = 20;
+  crew.step.steps = 6;
+  crew.initial = normal_start(4);
+  const History models = history_of(crew);
+  EXPECT_GT(deviation(models[4]), 1e-3);
+  EXPECT_LT(deviation(models[5]), 1e-12);
+}
+
+TEST(Rounds, ARingOfNeighboursAgreesSlowly) {
+  Crew crew;
+  crew.algorithm = "d-psgd";
+  crew.workers = 64;
+  crew.elements = 1500;
+  crew.step.steps = 12;
+  crew.initial = normal_start(5);
+  std::vector<std::vector<float>> start(crew.workers, std::vector<float>(crew.elements));
+  for (std::uint32_t r = 0; r < crew.workers; ++r) {
+    for (std::size_t i = 0; i < crew.elements; ++i) {
+      start[r][i] = crew.initial(Rank{r}, i);
+    }
+  }
+  const History models = history_of(crew);
+  EXPECT_NEAR(std::sqrt(deviation(models[11]) / deviation(start)), 0.291, 0.02);
+}
+
+// Unit noise before every version: what is left between workers is the sum over j >= 1 with S^j < N
+// of 1 / S^j - 1 / N; for 64 workers in eights 1/8 - 1/64.
+TEST(Rounds, NoiseLeavesTheVarianceThatGroupsAllow) {
+  Crew crew = all_fresh(64, 8, 22);
+  crew.elements = 200;
+  crew.change = [](Rank r, Step s, std::size_t i, float) {
+    return static_cast<float>(
+        Random(6).stream(r.value).normal(1000 * static_cast<std::uint64_t>(s.value) + i));
+  };
+  const History models = history_of(crew);
+  double sum = 0;
+  for (std::size_t v = 2; v < 22; ++v) {
+    sum += deviation(models[v]) / 20;
+  }
+  EXPECT_NEAR(sum, 1.0 / 8 - 1.0 / 64, 0.05 * (1.0 / 8 - 1.0 / 64));
+}
+
+// Whoever is activated before its first step contributes its initial weights.
+TEST(Rounds, TheFirstContributionOfASleeperIsTheInitialModel) {
+  for (const std::uint32_t workers : {5U, 8U, 16U}) {
+    Crew crew;
+    crew.workers = workers;
+    crew.step.steps = 1;
+    crew.initial = [](Rank r, std::size_t) { return static_cast<float>(100 + r.index()); };
+    crew.change = [](Rank, Step, std::size_t, float) { return 1000.0F; };
+    crew.pace = [](Rank r, Step) { return r == Rank{0} ? 1e-3 : 1.0; };
+    std::vector<float> after(workers);
+    crew.after_step = [&](Rank r, Step, Toy& toy, comm::Engine&) {
+      after[r.index()] = toy.values()[0];
+    };
+    const Trained t = train(crew);
+    expect_all_ended(t);
+    const comm::Outcome outcome = t.rounds_of(Rank{0}).at(0);
+    float sum = 0;
+    for (std::size_t m = 0; m < outcome.members.size(); ++m) {
+      const bool first = outcome.members[m] == Rank{0};
+      EXPECT_EQ(outcome.steps[m], first ? Step{0} : comm::kInitial);
+      sum += static_cast<float>(100 + outcome.members[m].index() + (first ? 1000 : 0));
+    }
+    EXPECT_GT(outcome.members.size(), 1U);
+    EXPECT_FLOAT_EQ(after[0], sum / static_cast<float>(outcome.members.size()));
+  }
+}
+
 // The golden case of the paper's rule: contributions 10, 1 (old; the new one is 2), 30, 40.
 TEST(Rounds, ALateWorkerAddsItsOwnAndDividesBySPlusOne) {
   Crew crew;

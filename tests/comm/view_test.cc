@@ -3,127 +3,12 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
-#include <deque>
-#include <map>
-#include <memory>
-#include <set>
 #include <string>
-#include <utility>
-#include <vector>
+
+#include "tests/comm/view_bus.h"
 
 namespace starling::comm {
 namespace {
-
-using Live = std::vector<std::uint32_t>;
-
-class Bus;
-
-// One worker: a membership and what it told its host.
-class Member final : public Membership::Host {
- public:
-  Member(Bus& bus, Rank self, std::uint32_t workers)
-      : membership(self, topology::View::full(workers), *this), bus_(bus), self_(self) {}
-
-  void send_view(Rank to, std::span<const std::byte> message) override;
-  Version freeze() override {
-    ++freezes;
-    return next;
-  }
-  void install(Epoch epoch, const topology::View& view, Version from) override {
-    EXPECT_EQ(epoch, installs + 1);
-    ++installs;
-    live.clear();
-    for (const Rank rank : view.live()) {
-      live.push_back(rank.value);
-    }
-    first = from;
-    next = std::max(next, from);
-  }
-  void fail(const Error& why) override {
-    EXPECT_EQ(why.code(), ErrorCode::Lost);
-    EXPECT_TRUE(failure.empty()) << "failed twice";
-    failure = why.what();
-  }
-
-  Version next = 0;
-  int freezes = 0;
-  Epoch installs = 0;
-  Live live;  // of the last install
-  Version first = 0;
-  std::string failure;
-  Membership membership;
-
- private:
-  Bus& bus_;
-  Rank self_;
-};
-
-class Bus {
- public:
-  explicit Bus(std::uint32_t workers) {
-    for (std::uint32_t r = 0; r < workers; ++r) {
-      members_.push_back(std::make_unique<Member>(*this, Rank{r}, workers));
-    }
-  }
-
-  Member& operator[](std::uint32_t rank) { return *members_[rank]; }
-  void lose(std::uint32_t at, std::uint32_t whom) { members_[at]->membership.lost({whom}); }
-  // From now on it hears nothing and says nothing; what it said is still on the way.
-  void kill(std::uint32_t rank) { dead_.insert(rank); }
-  // What it said and did not arrive never does.
-  void drop(std::uint32_t from, std::uint32_t to) { ways_[{from, to}].clear(); }
-  void send(std::uint32_t from, std::uint32_t to, std::span<const std::byte> message) {
-    if (!dead_.contains(from)) {
-      ways_[{from, to}].emplace_back(message.begin(), message.end());
-    }
-  }
-  std::size_t under_way(std::uint32_t from, std::uint32_t to) { return ways_[{from, to}].size(); }
-  // All that is under way on this road.
-  void deliver(std::uint32_t from, std::uint32_t to) {
-    auto& way = ways_[{from, to}];
-    for (std::size_t count = way.size(); count > 0; --count) {
-      const std::vector<std::byte> message = way.front();
-      way.pop_front();
-      if (!dead_.contains(to)) {
-        members_[to]->membership.heard({from}, message);
-      }
-    }
-  }
-  // Until nobody has anything to say.
-  void settle() {
-    for (bool busy = true; busy;) {
-      busy = false;
-      for (std::uint32_t from = 0; from < members_.size(); ++from) {
-        for (std::uint32_t to = 0; to < members_.size(); ++to) {
-          busy |= under_way(from, to) > 0;
-          deliver(from, to);
-        }
-      }
-    }
-  }
-
-  void expect(const std::set<std::uint32_t>& who, Epoch epoch, const Live& live, Version first) {
-    for (const std::uint32_t rank : who) {
-      Member& member = *members_[rank];
-      EXPECT_EQ(member.failure, "") << "worker " << rank;
-      EXPECT_FALSE(member.membership.frozen()) << "worker " << rank;
-      EXPECT_EQ(member.membership.epoch(), epoch) << "worker " << rank;
-      EXPECT_EQ(member.live, live) << "worker " << rank;
-      EXPECT_EQ(member.first, first) << "worker " << rank;
-    }
-  }
-
- private:
-  std::vector<std::unique_ptr<Member>> members_;
-  std::map<std::pair<std::uint32_t, std::uint32_t>, std::deque<std::vector<std::byte>>> ways_;
-  std::set<std::uint32_t> dead_;
-};
-
-void Member::send_view(Rank to, std::span<const std::byte> message) {
-  EXPECT_NE(to, self_);
-  bus_.send(self_.value, to.value, message);
-}
 
 TEST(View, ALossIsAgreed) {
   Bus bus(3);
@@ -174,7 +59,7 @@ TEST(View, ALossLearntAfterTheStateWasSentIsSentAgain) {
 }
 
 // Worker 0 has installed when worker 1 learns of one more loss: it comes along, then all go on.
-TEST(View, OneWhoHasInstalledAnswersWithItsView) {
+TEST(View, OneWhoHasInstalledBringsTheOthersAlong) {
   Bus bus(5);
   bus.kill(4);
   for (const std::uint32_t r : {0u, 1u, 2u, 3u}) {
@@ -264,6 +149,29 @@ TEST(View, AStateOfANewerEpochBringsItsView) {
   EXPECT_EQ(bus[1].freezes, 2);
   bus.settle();
   bus.expect({0, 1, 2}, 2, {0, 1, 2}, 7);
+}
+
+// Worker 1 alone knows that worker 3 is lost when it is told of a view that has worker 3 in it.
+TEST(View, WhatIsKnownBeyondANewViewIsKept) {
+  Bus bus(6);
+  bus.kill(5);
+  for (const std::uint32_t r : {0u, 1u, 2u, 3u, 4u}) {
+    bus.lose(r, 5);
+  }
+  for (const std::uint32_t r : {1u, 2u, 3u, 4u}) {
+    bus.deliver(r, 0);
+  }
+  bus.kill(3);
+  bus.kill(4);
+  bus.lose(1, 3);
+  bus.lose(0, 4);
+  bus.deliver(0, 1);
+  EXPECT_EQ(bus[1].membership.epoch(), 1);
+  EXPECT_EQ(bus[1].live, (Live{0, 1, 2, 3, 4}));
+  EXPECT_TRUE(bus[1].membership.ignores({3}));
+  EXPECT_TRUE(bus[1].membership.ignores({4}));
+  bus.settle();
+  bus.expect({0, 1, 2}, 2, {0, 1, 2}, 0);
 }
 
 TEST(View, AWorkerTakenForLostIsToldAndHeardNoMore) {
