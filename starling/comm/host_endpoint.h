@@ -27,14 +27,11 @@
 
 #include "starling/comm/endpoint.h"
 #include "starling/comm/lifeline.h"
+#include "starling/comm/linger.h"
 #include "starling/comm/pool.h"
 #include "starling/comm/wire.h"
 
 namespace starling::comm {
-
-// How long one looks on before one sleeps, after something has happened: to be woken takes longer
-// than most answers do. Whoever else wants the core has it meanwhile.
-inline constexpr Duration kLinger = std::chrono::microseconds(100);
 
 // Who the workers are and how they are reached.
 struct Crew {

@@ -234,7 +234,8 @@ std::optional<PoolView> PoolView::open(const PoolAddress& address, std::size_t s
     return std::nullopt;
   }
   const std::string pipe = fmt::format("/proc/{}/fd/{}", address.pid, address.bell);
-  const int bell = ::open(pipe.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC);
+  // Also for reading: a pipe that nobody can read kills who writes to it, and the owner may die.
+  const int bell = ::open(pipe.c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC);
   if (bell < 0) {
     munmap(base, address.bytes);
     return std::nullopt;

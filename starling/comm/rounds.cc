@@ -454,8 +454,9 @@ Version Rounds::freeze() {
     exchange_->cancel(interruption());
   }
   changed_.raise();
-  // Who leaves need not be caught up with, except in a sync that it has passed.
-  return leaving_ ? synced_ : next_;
+  // Who leaves need not be caught up with, except in a sync that it has passed. What a view has
+  // ended stays ended, even if run() has not had its turn since.
+  return leaving_ ? synced_ : std::max(next_, first_);
 }
 
 void Rounds::install(Epoch epoch, const topology::View& view, Version first) {

@@ -16,7 +16,10 @@ std::string Workers::Facts::summary() const {
 }
 
 Workers::Workers(std::unique_ptr<HostEndpoint> endpoint, EngineOptions options, Facts facts)
-    : endpoint_(std::move(endpoint)), facts_(std::move(facts)), options_(options) {
+    : endpoint_(std::move(endpoint)),
+      facts_(std::move(facts)),
+      options_(options),
+      application_([this] { endpoint_->notify(); }) {
   for (const Rank r : everyone()) {
     offsets_.push_back(endpoint_->clock_offset(r));
   }
@@ -63,9 +66,16 @@ void Workers::drive() {
     for (Job& job : jobs) {
       running_.emplace_back(job(engine));
     }
+    if (ending) {
+      application_.end();
+    }
+    for (const std::coroutine_handle<> coroutine : application_.take_ready()) {
+      engine.make_ready(coroutine);
+    }
     more = engine.run();
     std::erase_if(running_, [](const Running<void>& program) { return program.done(); });
-    if (ending) {
+    // What runs apart refers to its program: until it has run, the engine goes on.
+    if (ending && !application_.busy()) {
       engine.close();
       std::erase_if(running_, [](const Running<void>& program) { return program.done(); });
       check(running_.empty(), "a program outlives its engine");

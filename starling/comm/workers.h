@@ -2,6 +2,9 @@
 // drives it. Programs (coroutines) are handed to that thread; the application's threads go on, or
 // wait for the result.
 //
+// A program that computes does so apart, on the application thread, so that the engine can serve
+// the other workers meanwhile.
+//
 // Threads: everything from any thread, except that a program itself runs on the engine's.
 #pragma once
 
@@ -18,9 +21,11 @@
 #include "starling/base/task.h"
 #include "starling/base/time.h"
 #include "starling/base/units.h"
+#include "starling/comm/application_thread.h"
 #include "starling/comm/arithmetic.h"
 #include "starling/comm/engine.h"
 #include "starling/comm/host_endpoint.h"
+#include "starling/comm/linger.h"
 
 namespace starling::comm {
 
@@ -65,7 +70,7 @@ class Workers {
   };
 
   Workers(std::unique_ptr<HostEndpoint> endpoint, EngineOptions options, Facts facts);
-  // Ends what still runs, with Error{Cancelled}, and leaves.
+  // Ends what still runs, with Error{Cancelled}, and leaves. Waits for what runs apart.
   ~Workers();
   Workers(const Workers&) = delete;
   Workers& operator=(const Workers&) = delete;
@@ -101,6 +106,10 @@ class Workers {
     return result.get();
   }
 
+  // From a program: runs `work` on the application thread, and goes on, on the engine's, when it
+  // has run. Throws what it throws. One at a time; others wait for their turn.
+  Task<void> apart(std::function<void()> work) { return application_.run(std::move(work)); }
+
  private:
   using Job = std::function<Task<void>(Engine&)>;
 
@@ -119,14 +128,6 @@ class Workers {
     }
   }
 
-  template <typename Ready>
-  static void linger(const Ready& ready) {
-    const auto until = std::chrono::steady_clock::now() + kLinger;
-    while (!ready() && std::chrono::steady_clock::now() < until) {
-      std::this_thread::yield();
-    }
-  }
-
   void submit(Job job);
   void drive();
 
@@ -139,6 +140,7 @@ class Workers {
   std::vector<Job> jobs_;
   bool ending_ = false;
   std::vector<Running<void>> running_;  // the engine's thread alone
+  ApplicationThread application_;
   std::thread thread_;
 };
 

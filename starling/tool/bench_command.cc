@@ -1,7 +1,6 @@
 #include "starling/tool/bench_command.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -14,6 +13,8 @@
 #include "starling/base/error.h"
 #include "starling/base/units.h"
 #include "starling/tool/contest.h"
+#include "starling/tool/progress_line.h"
+#include "starling/tool/skew_command.h"
 #include "starling/tool/suggest.h"
 
 namespace starling::tool {
@@ -53,24 +54,6 @@ ContestPlan plan_of(const Request& request) {
   require(plan.rounds >= 1, "--rounds: {} rounds", plan.rounds);
   return plan;
 }
-
-// One line on a terminal that is written over; nothing where nobody looks.
-class ProgressLine {
- public:
-  void show(const std::string& text) {
-    if (terminal_) {
-      fmt::print(stderr, "\r\033[K{}", text);
-    }
-  }
-  ~ProgressLine() {
-    if (terminal_) {
-      fmt::print(stderr, "\r\033[K");
-    }
-  }
-
- private:
-  bool terminal_ = isatty(STDERR_FILENO) != 0;
-};
 
 std::string milliseconds(double seconds) {
   const double ms = seconds * 1e3;
@@ -159,6 +142,7 @@ void add_bench_command(CLI::App& app) {
       ->capture_default_str();
   average->add_flag("--json", request->json, "Print JSON");
   average->callback([request] { run(*request); });
+  add_skew_command(*bench);
 }
 
 }  // namespace starling::tool

@@ -11,6 +11,7 @@
 
 #include "starling/base/error.h"
 #include "starling/launch/launch.h"
+#include "starling/tool/programs.h"
 
 namespace starling::tool {
 namespace {
@@ -37,20 +38,6 @@ class TemporaryFolder {
   fs::path path_;
 };
 
-// Beside the tool in the build folder, or where it was installed.
-std::string program_of(const std::string& contestant) {
-  const fs::path own = fs::read_symlink("/proc/self/exe").parent_path();
-  for (const fs::path& folder : {own / "bench" / "rivals", own / ".." / "libexec" / "starling"}) {
-    const fs::path program = folder / ("average_" + contestant);
-    if (fs::exists(program)) {
-      return program.lexically_normal().string();
-    }
-  }
-  throw Error(ErrorCode::Input,
-              fmt::format("the program average_{} is not there; it is built with STARLING_BENCH=ON",
-                          contestant));
-}
-
 // Small buffers are quick, and their times scatter more.
 int repetitions_of(std::size_t bytes) { return bytes <= 65536 ? 100 : bytes <= 8'000'000 ? 20 : 3; }
 
@@ -59,7 +46,7 @@ std::vector<std::string> measuring(const ContestPlan& plan, const std::string& c
   for (const std::size_t bytes : plan.bytes) {
     repetitions.push_back(repetitions_of(bytes));
   }
-  std::vector<std::string> words = {program_of(contestant),
+  std::vector<std::string> words = {find_program("rivals", "average_" + contestant),
                                     "--bytes",
                                     fmt::format("{}", fmt::join(plan.bytes, ",")),
                                     "--repetitions",
@@ -114,26 +101,9 @@ void add(std::vector<ContestCase>& cases, std::size_t workers, const std::string
 
 void run_one(const ContestPlan& plan, const std::string& contestant, std::size_t workers,
              const TemporaryFolder& folder, std::vector<ContestCase>& cases) {
-  launch::Options options = start_of(plan, contestant, workers, folder);
-  std::string other;
-  options.on_line = [&](std::size_t, launch::Stream, std::string_view line) {
-    if (line.starts_with('{')) {
-      add(cases, workers, contestant, nlohmann::json::parse(line));
-    } else {
-      other += fmt::format("\n  {}", line);
-    }
-  };
-  const launch::Result result = launch::launch(options);
-  if (result.interrupted_by) {
-    throw Error(ErrorCode::Cancelled,
-                fmt::format("interrupted by {}", launch::name_of_signal(*result.interrupted_by)));
-  }
-  if (!result.lost.empty()) {
-    throw Error(
-        ErrorCode::Lost,
-        fmt::format("{} with {} workers: worker {} {}{}", contestant, workers, result.lost.front(),
-                    launch::describe(result.workers[result.lost.front()]), other));
-  }
+  run_program(start_of(plan, contestant, workers, folder),
+              fmt::format("{} with {} workers", contestant, workers),
+              [&](const nlohmann::json& line) { add(cases, workers, contestant, line); });
 }
 
 }  // namespace

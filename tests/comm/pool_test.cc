@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cstring>
 #include <limits>
@@ -441,6 +442,19 @@ TEST(PoolAbandon, TwoStretchesOfOnePage) {
 }
 
 // --- Opening ---------------------------------------------------------------------------------
+
+// It used to kill whoever rang, by SIGPIPE.
+TEST(PoolBell, OfADeadSleeperRingsUnheard) {
+  EXPECT_EQ(0, in_child([] {
+              auto pool = std::make_unique<Pool>();
+              PoolView view = view_of(*pool, 0);
+              const bool asleep = pool->inbox().about_to_sleep();
+              pool.reset();
+              const std::array<std::byte, 8> packet{};
+              view.outbox().put(packet);
+              return asleep;
+            }));
+}
 
 TEST(PoolOpen, IsRefusedWhereSomethingElseIs) {
   Pool pool(kPage);
