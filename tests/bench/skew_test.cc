@@ -21,8 +21,8 @@ TEST(BenchSkew, OneRowPerSizeAndKind) {
     EXPECT_EQ(row.at("workers"), i < 3 ? 3 : 5);
     EXPECT_EQ(row.at("calls"), 3 * row.at("workers").get<int>());
     EXPECT_EQ(row.at("bytes"), std::vector({64, 1000, 100'000})[i % 3]);
-    // Worker 0 waits for the last one.
-    EXPECT_GT(row.at("blocking_seconds").get<double>(), 1e-3);
+    // In virtual time worker 0 waits for the last one exactly; processes depend on the machine.
+    EXPECT_GT(row.at("blocking_seconds").get<double>(), i < 3 ? 0 : 1e-3);
     EXPECT_GT(row.at("wait_avoiding_seconds").get<double>(), 0);
     EXPECT_GT(row.at("wait_avoiding_p50_seconds").get<double>(), i < 3 ? 0 : -1);
     EXPECT_DOUBLE_EQ(

@@ -1,5 +1,6 @@
 #include "tests/comm/cases.h"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstring>
@@ -11,6 +12,7 @@
 #include "starling/comm/all_reduce.h"
 #include "starling/comm/barrier.h"
 #include "starling/comm/broadcast.h"
+#include "starling/comm/gather.h"
 #include "starling/comm/neighbour_exchange.h"
 #include "starling/comm/push_sum.h"
 
@@ -117,6 +119,30 @@ Task<void> all_reduce_case(Engine& engine, Trial& trial) {
 Task<void> group_case(Engine& engine, Trial& trial) {
   const auto algorithm = static_cast<AllReduce>(trial.seed() % 4);
   co_await reduce<float>(engine, trial, 1, trial.group_of(engine.rank()), algorithm);
+}
+
+// Records of odd lengths, in every group of the trial and among everyone; long ones are bulk data.
+Task<void> gather_one(Engine& engine, Trial& trial, std::uint64_t id, std::vector<Rank> members) {
+  const std::size_t size = 1 + trial.elements() % 700;
+  std::vector<std::byte> records(size * members.size(), std::byte{0xEE});
+  std::vector<std::byte> expected;
+  for (std::size_t m = 0; m < members.size(); ++m) {
+    for (std::size_t i = 0; i < size; ++i) {
+      expected.push_back(static_cast<std::byte>(members[m].value * 31 + i * 7 + id));
+    }
+    if (members[m] == engine.rank()) {
+      std::copy_n(expected.end() - static_cast<std::ptrdiff_t>(size), size,
+                  records.begin() + static_cast<std::ptrdiff_t>(m * size));
+    }
+  }
+  co_await comm::gather(engine, {.id = trial.id(id), .members = members}, records);
+  trial.record(engine.rank(), records);
+  check(records == expected, "not the records of the members");
+}
+
+Task<void> gather_case(Engine& engine, Trial& trial) {
+  co_await gather_one(engine, trial, 0, trial.everyone());
+  co_await gather_one(engine, trial, 1, trial.group_of(engine.rank()));
 }
 
 Task<void> barrier_case(Engine& engine, Trial& trial) {
@@ -227,6 +253,7 @@ Task<void> many_case(Engine& engine, Trial& trial) {
 
 constexpr std::array<Case, 12> kCases = {{
     {"barrier", barrier_case},
+    {"gather", gather_case},
     {"broadcast", broadcast_case},
     {"all_reduce_auto", all_reduce_case<AllReduce::Auto>},
     {"all_reduce_doubling", all_reduce_case<AllReduce::Doubling>},

@@ -15,6 +15,7 @@
 #include "starling/comm/all_reduce.h"
 #include "starling/comm/barrier.h"
 #include "starling/comm/broadcast.h"
+#include "starling/comm/gather.h"
 #include "starling/comm/neighbour_exchange.h"
 #include "starling/comm/push_sum.h"
 #include "starling/sim/cluster.h"
@@ -71,6 +72,9 @@ Task<void> perform(Engine& engine, const Part& part, ConstBuffer in, Buffer out)
       break;
     case Kind::PushSum:
       co_await push_sum(engine, part.id, part.row, part.push_weight, in, out);
+      break;
+    case Kind::Gather:
+      co_await gather(engine, call, {out.blob.data, out.blob.size});
       break;
   }
 }
