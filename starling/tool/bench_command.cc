@@ -15,6 +15,7 @@
 #include "starling/tool/contest.h"
 #include "starling/tool/progress_line.h"
 #include "starling/tool/skew_command.h"
+#include "starling/tool/stragglers_command.h"
 #include "starling/tool/suggest.h"
 
 namespace starling::tool {
@@ -143,6 +144,7 @@ void add_bench_command(CLI::App& app) {
   average->add_flag("--json", request->json, "Print JSON");
   average->callback([request] { run(*request); });
   add_skew_command(*bench);
+  add_stragglers_command(*bench);
 }
 
 }  // namespace starling::tool

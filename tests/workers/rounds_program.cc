@@ -80,6 +80,11 @@ class RoundsWorker {
     return options;
   }
 
+  // A model that all have in common is averaged by all in person, always.
+  static std::uint32_t sync_period(const topology::Algorithm& algorithm) {
+    return algorithm.gradient_at == topology::GradientAt::CommonModel ? 1 : kSyncPeriod;
+  }
+
   comm::StepOptions step_options(const topology::Algorithm& algorithm,
                                  const topology::Schedule& schedule, std::uint64_t series) const {
     comm::StepOptions options;
@@ -87,7 +92,7 @@ class RoundsWorker {
     options.schedule = &schedule;
     options.shape = {comm::Type::Float64, request_.elements, false};
     options.steps = request_.steps;
-    options.sync_period = kSyncPeriod;
+    options.sync_period = sync_period(algorithm);
     options.series = series;
     return options;
   }
@@ -99,7 +104,7 @@ class RoundsWorker {
     const auto schedule = topology::make_schedule(algorithm.schedules[0], schedule_options);
     AuditedToy toy(*workers_, {.algorithm = &algorithm,
                                .elements = request_.elements,
-                               .sync_period = kSyncPeriod,
+                               .sync_period = sync_period(algorithm),
                                .seed = 1 + series});
     const bool held = algorithm.payload == topology::Payload::HeldModel;
     std::stringstream lines;
@@ -117,7 +122,7 @@ class RoundsWorker {
     Run run{.self = workers_->rank(),
             .workers = workers_->size(),
             .steps = request_.steps,
-            .sync_period = kSyncPeriod,
+            .sync_period = sync_period(algorithm),
             .lossy = request_.lossy,
             .rounds = {},
             .pick_ups = {},
@@ -141,7 +146,7 @@ class RoundsWorker {
     for (const std::vector<double>& other : exchange(own)) {
       const std::size_t same = other.empty() ? 0 : compare_syncs(run, own, other);
       check(same > 0 || other.empty(), "{}: no sync to compare", algorithm.name);
-      check(request_.lossy || held || same == run.steps / kSyncPeriod, "{}: {} syncs compared",
+      check(request_.lossy || held || same == run.steps / run.sync_period, "{}: {} syncs compared",
             algorithm.name, same);
     }
     if (request_.lossy) {
