@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <vector>
 
 #include "starling/base/error.h"
 
@@ -13,7 +12,7 @@ Task<void> gather_records(Operation& op, Slot slot, std::span<std::byte> records
   const std::size_t k = op.count();
   check(records.size() % k == 0, "{} bytes of records for {} members", records.size(), k);
   const std::size_t size = records.size() / k;
-  std::vector<std::byte> known(records.size());
+  const std::span<std::byte> known = op.memory(records.size());  // sends may outlive this body
   std::memcpy(known.data(), records.data() + op.self() * size, size);
   for (std::size_t have = 1; have < k; have *= 2, ++slot) {
     const std::size_t more = std::min(have, k - have) * size;

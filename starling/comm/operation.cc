@@ -442,6 +442,11 @@ Blob Operation::scratch(std::size_t bytes) {
   return scratch_.back().blob();
 }
 
+std::span<std::byte> Operation::memory(std::size_t bytes) {
+  memory_.push_back(std::make_unique<std::byte[]>(bytes));
+  return {memory_.back().get(), bytes};
+}
+
 std::size_t Operation::position_of(Rank rank) const {
   const auto place = std::lower_bound(members_.begin(), members_.end(), rank);
   check(place != members_.end() && *place == rank, "worker {} is not in operation {}", rank, id_);

@@ -106,6 +106,8 @@ class Operation final : private Cancellation::Subscriber {
   Engine& engine() { return engine_; }
   // Memory that lives until nothing of this operation is under way.
   Blob scratch(std::size_t bytes);
+  // The same for what is not payload: real also where payload is weightless.
+  std::span<std::byte> memory(std::size_t bytes);
 
   Request& receive(std::size_t from, Slot slot, Blob into, const char* what);
 
@@ -210,6 +212,7 @@ class Operation final : private Cancellation::Subscriber {
   std::deque<Request> requests_;
   Request* free_ = nullptr;
   std::vector<Scratch> scratch_;
+  std::vector<std::unique_ptr<std::byte[]>> memory_;
   std::size_t under_way_ = 0;  // bulk requests posted and not finished
   Waiting waiting_;
   Time started_{};

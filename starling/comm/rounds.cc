@@ -237,8 +237,8 @@ Task<void> Rounds::exchange(Known known, Contribution::Pass pass) {
 
 Task<void> Rounds::in_group(std::span<const Rank> members, Contribution::Pass pass) {
   const bool in_person = outcome_.is_sync || options_.trigger.when == TriggerOptions::When::All;
-  Running<void> labels(in_person ? gather_labels({}, pass.step)
-                                 : gather_labels(members, pass.step));
+  const std::span<const Rank> told = in_person ? std::span<const Rank>() : members;
+  Running<void> labels(gather_labels(told, pass.step));
   std::exception_ptr error;
   try {
     const std::size_t bytes = pass.in.blob.size;
