@@ -57,13 +57,10 @@ class Steps {
     if (options_.together) {
       rounds.last = local() ? options_.steps / options_.sync_period.value_or(1) : options_.steps;
     }
-    if (local()) {
-      rounds.sync_period = 1;  // every round there is
-    } else if (options_.sync_period) {
-      rounds.sync_period = options_.sync_period;
-    } else if (row.gradient_at == topology::GradientAt::CommonModel) {
-      rounds.sync_period = 1;  // a model that all have in common stays so when a worker is lost
-    }
+    // A model that all have in common stays so when a worker is lost; and local SGD has no rounds
+    // but syncs.
+    const bool common = row.gradient_at == topology::GradientAt::CommonModel;
+    rounds.sync_period = local() || common ? std::optional<std::uint32_t>(1) : options_.sync_period;
     return rounds;
   }
   bool local() const { return options_.algorithm->cadence == topology::Cadence::EveryPeriod; }

@@ -128,7 +128,7 @@ Task<void> gather_one(Engine& engine, Trial& trial, std::uint64_t id, std::vecto
   std::vector<std::byte> expected;
   for (std::size_t m = 0; m < members.size(); ++m) {
     for (std::size_t i = 0; i < size; ++i) {
-      expected.push_back(static_cast<std::byte>(members[m].value * 31 + i * 7 + id));
+      expected.push_back(static_cast<std::byte>(members[m].index() * 31 + i * 7 + id));
     }
     if (members[m] == engine.rank()) {
       std::copy_n(expected.end() - static_cast<std::ptrdiff_t>(size), size,

@@ -208,7 +208,7 @@ TEST(RoundsLoss, TheSmallerSideOfACutStopsAndTheOtherGoesOn) {
     crew.faults = {{Random(seed).below(events / 2, 3), Rank{first}, sim::FaultKind::Cut}};
     const Trained trained = train(crew);
     SCOPED_TRACE(fmt::format("seed {} workers {} cut before {}", seed, workers, first));
-    const bool low_side_goes_on = 2 * first >= workers;
+    const bool low_side_goes_on = std::size_t{2} * first >= workers;
     for (std::uint32_t r = 0; r < workers; ++r) {
       const std::string text = text_of(trained.ends[r]);
       if ((r < first) == low_side_goes_on) {
