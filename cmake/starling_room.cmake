@@ -17,8 +17,11 @@ if(STARLING_SANITIZE)
   target_link_options(starling_flags INTERFACE -fsanitize=${STARLING_SANITIZE})
 endif()
 
-# Headers that most sources read, compiled once: for builds that nobody but a machine waits for. Not
-# for the one that clang-tidy reads.
+# What is tested is optimised; the tests themselves need not be.
+set(test_options $<$<CONFIG:Release>:-O1>)
+
+# Headers that most sources read, compiled once: for builds that only a machine waits for. Others go
+# without, so that a source that lacks an include is noticed.
 if(STARLING_PCH)
   set(common_headers <fmt/format.h> <algorithm> <chrono> <coroutine> <functional> <map> <memory>
     <optional> <set> <span> <string> <variant> <vector>)
@@ -31,6 +34,7 @@ if(STARLING_PCH)
   target_precompile_headers(starling_room_headers PRIVATE ${common_headers})
   add_library(starling_test_headers STATIC ${PROJECT_BINARY_DIR}/nothing.cc)
   target_link_libraries(starling_test_headers PRIVATE fmt::fmt GTest::gtest starling_flags)
+  target_compile_options(starling_test_headers PRIVATE ${test_options})
   target_precompile_headers(starling_test_headers PRIVATE ${common_headers} <gtest/gtest.h>)
 endif()
 # starling_common_headers(TARGET room|test)
@@ -103,8 +107,7 @@ function(starling_test name)
   add_executable(${name} ${TEST_SOURCES})
   target_link_libraries(${name} PRIVATE ${TEST_LINK} GTest::gtest_main starling_flags)
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR})
-  # What is tested is optimised; the tests themselves need not be.
-  target_compile_options(${name} PRIVATE $<$<CONFIG:Release>:-O1>)
+  target_compile_options(${name} PRIVATE ${test_options})
   starling_common_headers(${name} test)
   add_test(NAME ${name} COMMAND ${name} --gtest_brief=1)
   if(NOT TEST_TIMEOUT)

@@ -153,8 +153,9 @@ void Network::run(const Event& event) {
   switch (kind) {
     case Kind::PortFree:
     case Kind::Resume:
-    case Kind::Wake:
       break;
+    case Kind::Wake:
+      return drive(subject);
     case Kind::Arrive:
       arrive(event.subject);
       break;
@@ -177,7 +178,15 @@ void Network::run(const Event& event) {
       }
       break;
   }
-  drive(subject);
+  drive_soon(subject);
+}
+
+void Network::drive_soon(Rank rank) {
+  if (options_.laziness == 0) {
+    return drive(rank);
+  }
+  const double wait = options_.laziness * random_.stream(3).uniform(events_);
+  queue_.push(now_ + sim_duration(wait), static_cast<std::uint32_t>(Kind::Wake), rank.value);
 }
 
 void Network::drive(Rank rank) {
@@ -240,7 +249,7 @@ void Network::pair(std::uint32_t send_index, std::uint32_t receive_index) {
   }
   ++sender.reported_;
   tell(send_index, comm::Finish::Done, send.size);
-  drive(send.owner);
+  drive_soon(send.owner);
 }
 
 void Network::deliver(std::uint32_t index) {

@@ -32,6 +32,9 @@ struct NetworkOptions {
   double jitter = 0;
   // A death is noticed by each other worker after 0.5 … 1 of this, at random.
   double detection = 1e-3;
+  // An engine has its turn up to this much after something has happened, at random, as on a real
+  // endpoint: until then more may happen, and it finds several things at once.
+  double laziness = 0;
   std::uint64_t seed = 1;
 };
 
@@ -134,6 +137,7 @@ class Network {
   void deliver(std::uint32_t index);
   void notice(const LossNotice& loss);
   void drive(Rank rank);
+  void drive_soon(Rank rank);
   void trace(const Event& event);
   SimDuration jitter();
 

@@ -265,5 +265,72 @@ TEST(Rounds, HeldModelsKeepTheirSum) {
   EXPECT_EQ(t.models[3][0], 35.0F);
 }
 
+TEST(Rounds, TheReleasedRuleAlwaysDividesBySPlusOne) {
+  Crew crew;
+  crew.group_size = 2;
+  crew.step.steps = 1;
+  crew.step.rule = comm::Rule::AlwaysPlusOne;
+  crew.initial = [](Rank r, std::size_t) { return static_cast<float>(r.value); };
+  const Trained t = train(crew);
+  expect_all_ended(t);
+  EXPECT_FLOAT_EQ(t.models[0][0], (0 + 1 + 0) / 3.0F);
+  EXPECT_FLOAT_EQ(t.models[1][0], (0 + 1 + 1) / 3.0F);
+  EXPECT_FLOAT_EQ(t.models[3][0], (2 + 3 + 3) / 3.0F);
+}
+
+TEST(Rounds, BucketsChangeNoBits) {
+  Crew crew;
+  crew.workers = 5;
+  crew.elements = 1001;
+  crew.step.steps = 8;
+  crew.step.sync_period = 4;
+  crew.step.trigger = comm::TriggerOptions{.when = comm::TriggerOptions::When::All};
+  crew.change = [](Rank r, Step s, std::size_t i, float at) {
+    return 0.1F * (static_cast<float>(Random(1).stream(r.value).uniform(i)) - at) +
+           static_cast<float>(s.value);
+  };
+  const Trained whole = train(crew);
+  crew.step.bucket = 400;
+  const Trained cut = train(crew);
+  expect_all_ended(cut);
+  EXPECT_EQ(whole.models, cut.models);
+}
+
+// Steps of 10 ms that differ by a few per cent: instant activation makes nearly everything stale,
+// which a little patience avoids, at little cost.
+Crew with_jitter(const std::string& algorithm) {
+  Crew crew;
+  crew.workers = 16;
+  crew.algorithm = algorithm;
+  crew.schedule = "groups";
+  crew.step.steps = 200;
+  crew.pace = [](Rank r, Step s) {
+    return 1e-2 *
+           (1 + 0.05 * Random(4).stream(r.value).uniform(static_cast<std::uint64_t>(s.value)));
+  };
+  return crew;
+}
+
+TEST(Rounds, LearntGraceMakesContributionsFresh) {
+  Crew crew = with_jitter("wagma");
+  crew.step.sync_period = 10;
+  const Trained instant = train(crew);
+  crew.step.trigger = comm::TriggerOptions{.when = comm::TriggerOptions::When::First,
+                                           .grace = std::chrono::milliseconds(5),
+                                           .learn_grace = true};
+  const Trained patient = train(crew);
+  expect_all_ended(patient);
+  EXPECT_GT(instant.total().stale_fraction(), 0.8);
+  EXPECT_LT(patient.total().stale_fraction(), 0.45);
+  EXPECT_LT(patient.seconds[0], 1.03 * instant.seconds[0]);
+}
+
+TEST(Rounds, WaitingForNeedMakesContributionsFresh) {
+  const Trained t = train(with_jitter("starling"));
+  expect_all_ended(t);
+  EXPECT_LT(t.total().stale_fraction(), 0.1);
+  EXPECT_LT(t.seconds[0], 200 * 1e-2 * 1.06);
+}
+
 }  // namespace
 }  // namespace starling::test
