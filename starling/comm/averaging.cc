@@ -22,18 +22,6 @@ Weights mean(const Outcome& outcome) {
 
 }  // namespace
 
-std::string_view name_of(Rule rule) {
-  switch (rule) {
-    case Rule::Mean:
-      return "mean";
-    case Rule::FreshOrLate:
-      return "fresh-or-late";
-    case Rule::AlwaysPlusOne:
-      return "always-plus-one";
-  }
-  return "unknown";
-}
-
 Weights weights_of(Rule rule, const Outcome& outcome, Step step) {
   const auto members = static_cast<double>(outcome.members.size());
   const bool fresh = outcome.own == step;

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <string_view>
 
 #include "starling/comm/round.h"
 
@@ -18,7 +17,6 @@ enum class Rule : std::uint8_t {
   // sum.
   AlwaysPlusOne,
 };
-std::string_view name_of(Rule rule);
 
 // model = of_result * result + of_own * own model
 struct Weights {

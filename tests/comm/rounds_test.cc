@@ -202,11 +202,13 @@ TEST(Rounds, TheFirstContributionOfASleeperIsTheInitialModel) {
   }
 }
 
-// The golden case of the paper's rule: contributions 10, 1 (old; the new one is 2), 30, 40.
-TEST(Rounds, ALateWorkerAddsItsOwnAndDividesBySPlusOne) {
+// The golden case of the paper's rule: contributions 10, 1 (old; the new one is 2), 30, 40. What
+// every worker has after its first step.
+std::vector<float> after_a_late_step(bool deterministic) {
   Crew crew;
   crew.group_size = 2;
   crew.step.steps = 2;
+  crew.step.deterministic = deterministic;
   crew.initial = [](Rank r, std::size_t) { return std::vector<float>{10, 1, 30, 40}[r.index()]; };
   crew.change = [](Rank r, Step s, std::size_t, float) {
     return r == Rank{1} && s == Step{0} ? 1.0F : 0.0F;
@@ -218,8 +220,12 @@ TEST(Rounds, ALateWorkerAddsItsOwnAndDividesBySPlusOne) {
       after_first[r.index()] = toy.values()[0];
     }
   };
-  const Trained t = train(crew);
-  expect_all_ended(t);
+  expect_all_ended(train(crew));
+  return after_first;
+}
+
+TEST(Rounds, ALateWorkerAddsItsOwnAndDividesBySPlusOne) {
+  const std::vector<float> after_first = after_a_late_step(false);
   EXPECT_EQ(after_first[0], 5.5F);
   EXPECT_EQ(after_first[2], 35.0F);
   EXPECT_EQ(after_first[3], 35.0F);
@@ -228,24 +234,7 @@ TEST(Rounds, ALateWorkerAddsItsOwnAndDividesBySPlusOne) {
 }
 
 TEST(Rounds, ADeterministicLateWorkerUsesItsOwnStep) {
-  Crew crew;
-  crew.group_size = 2;
-  crew.step.steps = 2;
-  crew.step.deterministic = true;
-  crew.initial = [](Rank r, std::size_t) { return std::vector<float>{10, 1, 30, 40}[r.index()]; };
-  crew.change = [](Rank r, Step s, std::size_t, float) {
-    return r == Rank{1} && s == Step{0} ? 1.0F : 0.0F;
-  };
-  crew.pace = [](Rank r, Step s) { return r == Rank{1} && s == Step{0} ? 0.1 : 1e-2; };
-  std::vector<float> after_first(4);
-  crew.after_step = [&](Rank r, Step s, Toy& toy, comm::Engine&) {
-    if (s == Step{0}) {
-      after_first[r.index()] = toy.values()[0];
-    }
-  };
-  const Trained t = train(crew);
-  expect_all_ended(t);
-  EXPECT_FLOAT_EQ(after_first[1], 13 / 3.0F);
+  EXPECT_FLOAT_EQ(after_a_late_step(true)[1], 13 / 3.0F);
 }
 
 // The golden case of Starling's own rule.
