@@ -71,6 +71,7 @@ class Endpoint final : public comm::Endpoint {
   bool dead_ = false;
   bool stopped_ = false;
   bool closed_ = false;
+  bool turn_comes_ = false;             // of a lazy engine
   std::uint64_t reported_ = 0;          // how often something has happened here
   std::vector<std::uint32_t> pending_;  // items
   std::vector<Event> backlog_;          // what happened while stopped

@@ -185,12 +185,17 @@ void Network::drive_soon(Rank rank) {
   if (options_.laziness == 0) {
     return drive(rank);
   }
+  Endpoint& worker = *workers_[rank.index()];
+  if (std::exchange(worker.turn_comes_, true)) {
+    return;
+  }
   const double wait = options_.laziness * random_.stream(3).uniform(events_);
   queue_.push(now_ + sim_duration(wait), static_cast<std::uint32_t>(Kind::Wake), rank.value);
 }
 
 void Network::drive(Rank rank) {
   Endpoint& worker = *workers_[rank.index()];
+  worker.turn_comes_ = false;
   if (worker.engine_ != nullptr && !worker.dead_ && !worker.stopped_) {
     while (worker.engine_->run()) {
     }

@@ -17,11 +17,12 @@ TEST(RoundsLeave, TheLastSyncIsTheSameForAll) {
     crew.steps_of = [](Rank) { return 4; };
     crew.step.sync_period = 4;
     crew.network.seed = seed;
-    crew.network.jitter = 1e-5;
-    crew.network.laziness = 3e-5;
+    crew.network.jitter = seed % 3 == 0 ? 1e-5 : 1e-4;
+    crew.network.laziness = 1e-5 * static_cast<double>(1 << seed % 8);
     crew.change = [](Rank r, Step s, std::size_t, float) {
       return static_cast<float>(10 * s.value + r.value);
     };
+    crew.hop = 1e-4;
     crew.pace = [seed](Rank r, Step s) {
       return 1e-4 * Random(seed).stream(r.value).uniform(static_cast<std::uint64_t>(s.value));
     };

@@ -41,6 +41,7 @@ Crew marked_crew(const std::string& algorithm, std::size_t workers, std::uint64_
   crew.network.jitter = draw.below(2) == 0 ? 0 : 5e-4 * draw.uniform();
   crew.network.detection = 1e-4 + 1e-2 * draw.uniform();
   crew.network.laziness = draw.below(2) == 0 ? 0 : 1e-4 * draw.uniform();
+  crew.hop = draw.below(2) == 0 ? 0 : 2e-4 * draw.uniform();
   crew.network.ports.per_node = 1 + draw.below(3);
   crew.engine.in_shared_memory = draw.below(2) == 0;
   crew.pace = [seed](Rank r, Step s) {

@@ -23,6 +23,19 @@ Task<void> Toy::compute(Step step) {
       std::chrono::duration_cast<Duration>(Seconds(pace_(engine_.rank(), step))));
 }
 
+Task<void> Toy::apart(std::function<void()> work) {
+  if (hop_ > 0) {
+    co_await engine_.sleep_for(
+        std::chrono::duration_cast<Duration>(Seconds(hop_ * hops_.uniform())));
+  }
+  work();
+}
+
+void Toy::hop(double seconds, std::uint64_t seed) {
+  hop_ = seconds;
+  hops_ = RandomSequence(Random(seed).stream(engine_.rank().value).stream(0x40B));
+}
+
 void Toy::update(Step, comm::Buffer model) {
   auto* values = reinterpret_cast<float*>(model.blob.data);
   for (std::size_t i = 0; i < gradient_.size(); ++i) {
@@ -36,6 +49,7 @@ Task<void> one_worker(comm::Engine& engine, const Crew& crew, comm::StepOptions 
                       Trained& trained, std::string& lines) {
   const Rank rank = engine.rank();
   Toy toy(engine, crew.elements, crew.change, crew.pace);
+  toy.hop(crew.hop, crew.network.seed);
   for (std::size_t i = 0; i < crew.elements; ++i) {
     toy.values()[i] = crew.initial(rank, i);
   }

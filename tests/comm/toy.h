@@ -26,10 +26,9 @@ class Toy final : public comm::Application {
   comm::Buffer gradient() override { return comm::output(std::span(gradient_)); }
   Task<void> compute(Step step) override;
   void update(Step step, comm::Buffer model) override;
-  Task<void> apart(std::function<void()> work) override {
-    work();
-    co_return;
-  }
+  Task<void> apart(std::function<void()> work) override;
+  // apart() takes up to so many seconds, at random.
+  void hop(double seconds, std::uint64_t seed);
 
   std::vector<float>& values() { return model_; }
 
@@ -39,6 +38,8 @@ class Toy final : public comm::Application {
   Pace pace_;
   std::vector<float> model_;
   std::vector<float> gradient_;  // what update() adds
+  double hop_ = 0;
+  RandomSequence hops_{Random(0)};
 };
 
 // A run on the virtual network.
@@ -53,6 +54,7 @@ struct Crew {
   comm::EngineOptions engine;
   Change change = [](Rank, Step, std::size_t, float) { return 0.0F; };
   Pace pace = [](Rank, Step) { return 1e-3; };
+  double hop = 0;  // Toy::hop
   std::function<float(Rank, std::size_t)> initial = [](Rank, std::size_t) { return 0.0F; };
   std::vector<sim::Fault> faults;
   // Steps of one worker, if they differ.
