@@ -71,8 +71,8 @@ struct StepReport {
   Epoch epoch = 0;
 };
 
-// Takes `steps` steps, and leaves when nobody needs this worker any more. Throws Error{Lost} if this worker was excluded or is on the
-// smaller side of a cut.
+// Takes `steps` steps, and leaves when nobody needs this worker any more. Throws Error{Lost} if
+// this worker was excluded or is on the smaller side of a cut.
 Task<StepReport> take_steps(Engine& engine, Application& application, StepOptions options);
 
 // The trigger that the algorithm's row names.
