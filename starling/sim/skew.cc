@@ -123,11 +123,6 @@ class Calls {
   std::vector<Rank> everyone_;
 };
 
-Task<void> at_once(std::function<void()> work) {
-  work();
-  co_return;
-}
-
 void append(std::vector<double>& all, const std::vector<double>& more) {
   all.insert(all.end(), more.begin(), more.end());
 }
@@ -139,6 +134,11 @@ Task<void> one_worker(comm::Engine& engine, SkewOptions options, CallTimes& all)
 }
 
 }  // namespace
+
+Task<void> at_once(std::function<void()> work) {
+  work();
+  co_return;
+}
 
 Task<CallTimes> time_calls(comm::Engine& engine, SkewOptions options, Apart apart) {
   CallTimes times;

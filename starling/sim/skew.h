@@ -16,6 +16,8 @@ namespace starling::sim {
 
 // Runs a function where the application computes, and goes on when it has run.
 using Apart = std::function<Task<void>(std::function<void()>)>;
+// Where nothing takes time.
+Task<void> at_once(std::function<void()> work);
 
 struct SkewOptions {
   Bytes bytes{1000};      // of the model; a multiple of 4

@@ -48,11 +48,6 @@ Task<void> in_virtual_time(comm::Engine& engine, double seconds) {
   co_await engine.sleep_for(std::chrono::duration_cast<Duration>(Seconds(seconds)));
 }
 
-Task<void> at_once(std::function<void()> work) {
-  work();
-  co_return;
-}
-
 }  // namespace
 
 bool straggles(const StragglerOptions& options, std::size_t workers, Rank worker, Step step) {

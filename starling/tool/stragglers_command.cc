@@ -34,6 +34,7 @@ struct Request {
 };
 
 constexpr const char* kRival = "all-reduce";
+constexpr int kMost = 1'000'000'000;  // of anything that is counted, or of milliseconds
 
 struct Row {
   std::string kind;
@@ -177,13 +178,20 @@ void add_stragglers_command(CLI::App& bench) {
       ->delimiter(',')
       ->capture_default_str();
   command->add_option("--bytes", request->bytes, "Size of the model")->capture_default_str();
-  command->add_option("--steps", request->steps, "Steps of each worker")->capture_default_str();
-  command->add_option("--step", request->step, "Milliseconds of a step")->capture_default_str();
+  command->add_option("--steps", request->steps, "Steps of each worker")
+      ->check(CLI::Range(0, kMost))
+      ->capture_default_str();
+  command->add_option("--step", request->step, "Milliseconds of a step")
+      ->check(CLI::Range(0, kMost))
+      ->capture_default_str();
   command->add_option("--stragglers", request->stragglers, "How many are late at a step")
+      ->check(CLI::Range(0, kMost))
       ->capture_default_str();
   command->add_option("--delay", request->delay, "How late, in milliseconds")
+      ->check(CLI::Range(0, kMost))
       ->capture_default_str();
   command->add_option("--sync-period", request->sync_period, "Everybody averages that often")
+      ->check(CLI::Range(0, kMost))
       ->capture_default_str();
   command->add_flag("--json", request->json, "Print JSON");
   command->callback([request] { run(*request); });

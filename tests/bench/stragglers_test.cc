@@ -44,6 +44,7 @@ TEST(BenchStragglers, WrongInputIsRefused) {
   expect_refused("bench stragglers --bytes 3", {"--bytes", "'3'"});
   expect_refused("bench stragglers --steps 0", {"--steps"});
   expect_refused("bench stragglers --sync-period 0", {"--sync-period"});
+  expect_refused("bench stragglers --delay -5", {"--delay", "-5"});
 }
 
 }  // namespace

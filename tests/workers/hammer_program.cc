@@ -17,6 +17,7 @@
 #include "starling/comm/snapshots.h"
 #include "starling/topology/schedule.h"
 #include "tests/workers/audited_toy.h"
+#include "tests/workers/guarded.h"
 
 namespace starling::test {
 namespace {
@@ -150,10 +151,5 @@ int main_of(int argc, char** argv) {
 }  // namespace starling::test
 
 int main(int argc, char** argv) {
-  try {
-    return starling::test::main_of(argc, argv);
-  } catch (const std::exception& e) {
-    fmt::print(stderr, "{}\n", e.what());
-    return 1;
-  }
+  return starling::test::guarded(starling::test::main_of, argc, argv);
 }

@@ -14,6 +14,7 @@
 #include "starling/comm/connect.h"
 #include "starling/comm/replay.h"
 #include "starling/comm/step.h"
+#include "tests/workers/guarded.h"
 
 namespace starling::test {
 namespace {
@@ -130,10 +131,5 @@ int main_of(int argc, char** argv) {
 }  // namespace starling::test
 
 int main(int argc, char** argv) {
-  try {
-    return starling::test::main_of(argc, argv);
-  } catch (const std::exception& e) {
-    fmt::print(stderr, "{}\n", e.what());
-    return 1;
-  }
+  return starling::test::guarded(starling::test::main_of, argc, argv);
 }

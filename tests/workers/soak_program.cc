@@ -21,6 +21,7 @@
 #include "starling/comm/connect.h"
 #include "starling/comm/neighbour_exchange.h"
 #include "tests/comm/trial.h"
+#include "tests/workers/guarded.h"
 
 namespace starling::test {
 namespace {
@@ -170,10 +171,5 @@ int main_of(int argc, char** argv) {
 }  // namespace starling::test
 
 int main(int argc, char** argv) {
-  try {
-    return starling::test::main_of(argc, argv);
-  } catch (const std::exception& e) {
-    fmt::print(stderr, "{}\n", e.what());
-    return 1;
-  }
+  return starling::test::guarded(starling::test::main_of, argc, argv);
 }
