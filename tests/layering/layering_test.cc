@@ -25,9 +25,15 @@ const std::map<std::string, std::vector<std::string>> kArrows = {
 
 // What an include begins with, and the paths (as regular expressions) that may write it.
 const std::vector<std::pair<std::string, std::string>> kDoors = {
-    {"ucp/", "comm/ucx_.*"},          {"uct/", "comm/ucx_.*"},  {"ucs/", "comm/ucx_.*"},
-    {"mpi.h", "comm/mpi_.*"},         {"pmix", "comm/pmix_.*"}, {"torch/", "(train|workload)/.*"},
-    {"ATen/", "(train|workload)/.*"}, {"hwy/", "kernels/.*"},   {"CLI/", "tool/.*"}};
+    {"ucp/", "comm/ucx_.*"},
+    {"uct/", "comm/ucx_.*"},
+    {"ucs/", "comm/ucx_.*"},
+    {"mpi.h", "comm/mpi_.*"},
+    {"pmix", "comm/pmix_.*"},
+    {"torch/", "(train|workload)/.*"},
+    {"ATen/", "(train|workload)/.*"},
+    {"hwy/", "kernels/.*"},
+    {"CLI/", "(tool/.*|workload/.*_command\\.(h|cc)|workload/main\\.cc)"}};
 
 // Everything reachable along the arrows, the room itself included.
 std::set<std::string> reach(const std::string& room) {

@@ -131,17 +131,23 @@ void audit_gradients(const Run& run, const Tables& tables) {
   std::vector<double> sums;                                // by version
   for (const comm::Outcome& outcome : run.rounds) {
     double& sum = sums.emplace_back(0);
+    std::vector<std::int64_t> after = contributed;
     for (std::size_t i = 0; i < outcome.members.size() && !outcome.is_void; ++i) {
       const Rank member = outcome.members[i];
-      std::int64_t last = contributed.at(member.index());
-      while (last < outcome.steps[i].value) {
-        sum += payload(member, Step{++last});
+      for (std::int64_t s = contributed.at(member.index()) + 1; s <= outcome.steps[i].value; ++s) {
+        sum += payload(member, Step{s});
       }
-      const std::vector<double>& table = tables.at(member.index());
-      if (table.empty() || table.at(outcome.version * run.workers + member.index()) != 0) {
-        contributed[member.index()] = last;
+      after[member.index()] = std::max(after[member.index()], outcome.steps[i].value);
+    }
+    // What is void for one may have ended for another: each knows best what it has contributed.
+    for (std::size_t r = 0; r < run.workers; ++r) {
+      if (!tables.at(r).empty()) {
+        const double entry = tables[r].at(outcome.version * run.workers + r);
+        after[r] = entry == 0 ? contributed[r]
+                              : std::max<std::int64_t>(contributed[r], std::llround(entry) - 3);
       }
     }
+    contributed = std::move(after);
   }
   for (const comm::PickUp& pick_up : run.pick_ups) {
     if (!pick_up.version) {
