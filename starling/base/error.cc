@@ -16,6 +16,8 @@ std::string_view name_of(ErrorCode code) {
       return "stalled";
     case ErrorCode::Cancelled:
       return "cancelled";
+    case ErrorCode::Diverged:
+      return "diverged";
   }
   return "unknown";
 }

@@ -22,6 +22,7 @@ enum class ErrorCode {
   Lost,       // a worker died or cannot be reached
   Stalled,    // a worker did not arrive in time
   Cancelled,  // somebody asked to stop
+  Diverged,   // numbers that are not finite
 };
 
 std::string_view name_of(ErrorCode code);

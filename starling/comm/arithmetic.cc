@@ -1,5 +1,7 @@
 #include "starling/comm/arithmetic.h"
 
+#include <algorithm>
+#include <array>
 #include <cstring>
 #include <utility>
 #include <vector>
@@ -10,6 +12,7 @@
 #include "starling/kernels/mix.h"
 #include "starling/kernels/sum.h"
 #include "starling/kernels/sum_to_all.h"
+#include "starling/kernels/wire.h"
 
 namespace starling::comm {
 namespace {
@@ -53,6 +56,18 @@ void check_sizes(Blob into, std::span<const ConstBlob> sources) {
   for (const ConstBlob& source : sources) {
     check(source.size == into.size && source.data != nullptr && into.data != nullptr,
           "arithmetic on {} and {} bytes", source.size, into.size);
+  }
+}
+
+template <typename T>
+void through_bf16_of(Blob into, ConstBlob from) {
+  std::array<kernels::Bf16, 1024> wire;
+  const std::span<const T> in(reinterpret_cast<const T*>(from.data), from.size / sizeof(T));
+  const std::span<T> out(reinterpret_cast<T*>(into.data), in.size());
+  for (std::size_t at = 0; at < in.size(); at += wire.size()) {
+    const std::size_t count = std::min(wire.size(), in.size() - at);
+    kernels::pack(std::span(wire).first(count), in.subspan(at, count));
+    kernels::unpack(out.subspan(at, count), std::span<const kernels::Bf16>(wire).first(count));
   }
 }
 
@@ -104,6 +119,11 @@ void KernelArithmetic::sum_to_all(Type type, std::span<const Blob> into,
 
 void KernelArithmetic::copy(Blob into, ConstBlob from, kernels::Store store) const {
   kernels::copy({into.data, into.size}, {from.data, from.size}, store);
+}
+
+void KernelArithmetic::through_bf16(Type type, Blob into, ConstBlob from) const {
+  check(into.size == from.size, "{} bytes through bf16 into {}", from.size, into.size);
+  type == Type::Float64 ? through_bf16_of<double>(into, from) : through_bf16_of<float>(into, from);
 }
 
 Scratch KernelArithmetic::scratch(std::size_t bytes) const {

@@ -44,6 +44,8 @@ class Arithmetic {
                           kernels::Store store) const = 0;
   virtual void copy(Blob into, ConstBlob from,
                     kernels::Store store = kernels::Store::Cached) const = 0;
+  // What arrives of `from` if it travels as bf16.
+  virtual void through_bf16(Type type, Blob into, ConstBlob from) const = 0;
   virtual Scratch scratch(std::size_t bytes) const = 0;
 };
 
@@ -56,6 +58,7 @@ class KernelArithmetic final : public Arithmetic {
   void sum_to_all(Type type, std::span<const Blob> into, std::span<const ConstBlob> sources,
                   kernels::Store store) const override;
   void copy(Blob into, ConstBlob from, kernels::Store store) const override;
+  void through_bf16(Type type, Blob into, ConstBlob from) const override;
   Scratch scratch(std::size_t bytes) const override;
 };
 
@@ -67,6 +70,7 @@ class NullArithmetic final : public Arithmetic {
   void sum_to_all(Type, std::span<const Blob>, std::span<const ConstBlob>,
                   kernels::Store) const override {}
   void copy(Blob, ConstBlob, kernels::Store) const override {}
+  void through_bf16(Type, Blob, ConstBlob) const override {}
   Scratch scratch(std::size_t bytes) const override { return Scratch(Blob{nullptr, bytes}); }
 };
 

@@ -18,8 +18,20 @@ std::unique_ptr<ModelMemory> memory_of(Engine& engine, const ModelShape& shape) 
 
 }  // namespace
 
-HeldModel::HeldModel(Engine& engine, const ModelShape& shape)
-    : engine_(engine), shape_(shape), free_(engine), y_(memory_of(engine, shape)) {}
+HeldModel::HeldModel(Engine& engine, const ModelShape& shape, bool rounded)
+    : engine_(engine),
+      shape_(shape),
+      rounded_(rounded),
+      free_(engine),
+      y_(memory_of(engine, shape)) {}
+
+Task<ConstBuffer> HeldModel::lock_to_read() {
+  while (locked_) {
+    co_await free_;
+  }
+  locked_ = true;
+  co_return ConstBuffer{shape_.type, y_->buffer().blob};
+}
 
 Task<HeldModel::Update> HeldModel::lock() {
   while (locked_) {
@@ -62,8 +74,9 @@ Contribution::Pass HeldModel::begin() {
 HeldModel::Terms HeldModel::terms_of(const Outcome& outcome) const {
   const Weights weights = weights_of(Rule::Mean, outcome, outcome.own);
   Terms terms{{result_->buffer().blob}, {weights.of_result}};
-  if (touched_) {
-    terms.sources.insert(terms.sources.end(), {y_->buffer().blob, before_->buffer().blob});
+  if (touched_ || rounded_) {
+    const ConstBlob start = touched_ ? before_->buffer().blob : y_->buffer().blob;
+    terms.sources.insert(terms.sources.end(), {y_->buffer().blob, start});
     terms.shares.insert(terms.shares.end(), {1, weights.of_own - 1});
   } else if (weights.of_own != 0) {
     terms.sources.push_back(y_->buffer().blob);
@@ -77,12 +90,18 @@ Task<void> HeldModel::end(Outcome& outcome) {
     co_await free_;
   }
   locked_ = true;
-  const Terms terms = terms_of(outcome);
+  Terms terms = terms_of(outcome);
+  const Scratch start = engine_.arithmetic().scratch(rounded_ ? kPiece : 0);
   std::vector<ConstBlob> pieces(terms.sources.size());
   for (std::size_t at = 0; at < shape_.bytes(); at += kPiece) {
     const std::size_t end = std::min(shape_.bytes(), at + kPiece);
     for (std::size_t i = 0; i < pieces.size(); ++i) {
       pieces[i] = terms.sources[i].slice(at, end);
+    }
+    if (rounded_) {
+      engine_.arithmetic().through_bf16(shape_.type, start.blob().slice(0, end - at),
+                                        pieces.back());
+      pieces.back() = start.blob().slice(0, end - at);
     }
     engine_.arithmetic().mix(shape_.type, y_->buffer().blob.slice(at, end), pieces, terms.shares);
     co_await engine_.yield();

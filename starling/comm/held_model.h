@@ -26,7 +26,8 @@ namespace starling::comm {
 
 class HeldModel final : public Contribution {
  public:
-  HeldModel(Engine& engine, const ModelShape& shape);
+  // `rounded`: contributions are rounded on the wire, and the own start counts as rounded.
+  HeldModel(Engine& engine, const ModelShape& shape, bool rounded = false);
 
   // Waits until nothing else acts on y. What y is, and what is to be written: `now` may be the same
   // memory as `was`.
@@ -35,6 +36,8 @@ class HeldModel final : public Contribution {
     Buffer now;
   };
   Task<Update> lock();
+  // Only to read y; unlock(updates()) ends it.
+  Task<ConstBuffer> lock_to_read();
   // y is what was written to `now`: one more update is in it, or, before the first, the initial
   // weights are.
   void unlock(std::int64_t updates);
@@ -63,6 +66,7 @@ class HeldModel final : public Contribution {
 
   Engine& engine_;
   ModelShape shape_;
+  bool rounded_;
   Signal free_;
   std::function<void()> on_free_;
   std::unique_ptr<ModelMemory> y_;

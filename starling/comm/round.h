@@ -71,6 +71,16 @@ class Contribution {
   virtual Task<void> end(Outcome& outcome) = 0;
   // The pass was interrupted, and nothing of it is under way any more.
   virtual void drop() = 0;
+  // Version `v` is void.
+  virtual void skipped(Version /*v*/) {}
+
+  // Part by part: until the next part of the pass under way may be sent; its result is in `out`,
+  // and `outcome` says whose it is.
+  virtual Task<void> ready(std::size_t /*part*/) { co_return; }
+  virtual void arrived(std::size_t /*part*/, const Outcome& /*outcome*/) {}
+  // Whether a pass that is interrupted now can begin again. The same on all workers for a version
+  // that has begun.
+  virtual bool can_repeat() const { return true; }
 };
 
 }  // namespace starling::comm

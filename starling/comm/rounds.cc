@@ -23,7 +23,7 @@ constexpr std::uint32_t kNote = 1;
 // The parts of a version, each an operation of its own.
 constexpr std::uint64_t kLabels = 0;
 constexpr std::uint64_t kClosing = 1;
-constexpr std::uint64_t kFirstBucket = 2;
+constexpr std::uint64_t kFirstPart = 2;
 constexpr std::uint64_t kParts = 256;
 
 std::exception_ptr interruption() {
@@ -209,6 +209,7 @@ void Rounds::skip_to(Version first) {
       continue;
     }
     ++void_rounds_;
+    contribution_.skipped(next_);
     if (observer_) {
       Outcome nothing;
       nothing.version = next_;
@@ -241,15 +242,7 @@ Task<void> Rounds::in_group(std::span<const Rank> members, Contribution::Pass pa
   Running<void> labels(gather_labels(told, pass.step));
   std::exception_ptr error;
   try {
-    const std::size_t bytes = pass.in.blob.size;
-    const std::size_t bucket = options_.bucket == 0 ? bytes : options_.bucket;
-    std::uint64_t part = kFirstBucket;
-    for (std::size_t at = 0; at < bytes; at += bucket, ++part) {
-      const std::size_t end = std::min(bytes, at + bucket);
-      co_await all_reduce(engine_, {.id = id(part), .members = members},
-                          {pass.in.type, pass.in.blob.slice(at, end)},
-                          {pass.out.type, pass.out.blob.slice(at, end)});
-    }
+    co_await sum_parts(members, pass);
   } catch (...) {
     error = std::current_exception();
     labels.cancel(error);
@@ -269,6 +262,29 @@ Task<void> Rounds::in_group(std::span<const Rank> members, Contribution::Pass pa
     prepared_ = true;
     co_await barrier(engine_, {.id = id(kClosing), .members = members});
   }
+}
+
+Task<void> Rounds::sum_parts(std::span<const Rank> members, Contribution::Pass pass) {
+  const std::vector<std::size_t> ends = parts_of(pass);
+  std::size_t begin = 0;
+  for (std::size_t k = 0; k < ends.size(); begin = ends[k++]) {
+    co_await contribution_.ready(k);
+    co_await all_reduce(engine_, {.id = id(kFirstPart + k), .members = members},
+                        {pass.in.type, pass.in.blob.slice(begin, ends[k])},
+                        {pass.out.type, pass.out.blob.slice(begin, ends[k])});
+    contribution_.arrived(k, outcome_);
+    progressed_.raise();
+  }
+}
+
+// Where they end; none of a pass without payload.
+std::vector<std::size_t> Rounds::parts_of(const Contribution::Pass& pass) const {
+  if (pass.in.blob.size == 0) {
+    return {};
+  }
+  check(options_.parts.empty() || options_.parts.back() == pass.in.blob.size,
+        "parts of another model");
+  return options_.parts.empty() ? std::vector{pass.in.blob.size} : options_.parts;
 }
 
 Task<void> Rounds::gather_labels(std::span<const Rank> members, Step own) {
@@ -294,13 +310,26 @@ Task<void> Rounds::with_neighbours(const topology::Neighbours& row, Contribution
   }
   if (options_.push) {
     const Pushed pushed =
-        co_await push_sum(engine_, id(kFirstBucket), row, pass.push_weight, pass.in, pass.out);
+        co_await push_sum(engine_, id(kFirstPart), row, pass.push_weight, pass.in, pass.out);
     outcome_.push_weight = pushed.weight;
   } else {
-    co_await neighbour_exchange(engine_, id(kFirstBucket), row, pass.in, pass.out);
+    co_await mix_parts(row, pass);
   }
   if (options_.trigger.when != TriggerOptions::When::All) {
     co_await hear_labels(pass.step);
+  }
+}
+
+Task<void> Rounds::mix_parts(const topology::Neighbours& row, Contribution::Pass pass) {
+  const std::vector<std::size_t> ends = parts_of(pass);
+  std::size_t begin = 0;
+  for (std::size_t k = 0; k < ends.size(); begin = ends[k++]) {
+    co_await contribution_.ready(k);
+    co_await neighbour_exchange(engine_, id(kFirstPart + k), row,
+                                {pass.in.type, pass.in.blob.slice(begin, ends[k])},
+                                {pass.out.type, pass.out.blob.slice(begin, ends[k])});
+    contribution_.arrived(k, outcome_);
+    progressed_.raise();
   }
 }
 
@@ -320,7 +349,7 @@ Task<void> Rounds::hear_labels(Step own) {
 // Low 24 bits, which name messages under way between two workers: 12 of the version, 8 of the part,
 // 4 of the epoch. Rising with epoch and version.
 std::uint64_t Rounds::id(std::uint64_t part) const {
-  check(part < kParts, "a model of more than {} buckets", kParts - kFirstBucket);
+  check(part < kParts, "a model of more than {} parts", kParts - kFirstPart);
   const std::uint64_t epoch = outcome_.epoch;
   const std::uint64_t version = next_ + options_.series * 1009;
   return kGuestId | ((options_.series % kSeries) << kSeriesShift) | ((epoch >> 4) << 48) |
@@ -363,9 +392,13 @@ Task<void> Rounds::ended(Version v) {
   if (finished_ <= v && !is_closing(v)) {
     trigger_->waits(v);
   }
-  while (finished_ <= v) {
+  co_await until([this, v] { return finished_ > v; });
+}
+
+Task<void> Rounds::until(std::function<bool()> there) {
+  while (!there()) {
     throw_if_ended();
-    check(!over_, "worker {} waits for version {} of rounds that it has left", rank(), v);
+    check(!over_, "worker {} waits for rounds that it has left", rank());
     co_await progressed_;
   }
 }
@@ -453,10 +486,13 @@ Version Rounds::freeze() {
     interrupted_ = true;
     exchange_->cancel(interruption());
   }
+  if (under_way_ && !committed_ && !contribution_.can_repeat()) {
+    least_ = next_ + 1;
+  }
   changed_.raise();
   // Who leaves need not be caught up with, except in a sync that it has passed. What a view has
   // ended stays ended, even if run() has not had its turn since.
-  return leaving_ ? synced_ : std::max(next_, first_);
+  return leaving_ ? synced_ : std::max({next_, first_, least_});
 }
 
 void Rounds::install(Epoch epoch, const topology::View& view, Version first) {

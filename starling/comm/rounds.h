@@ -36,8 +36,11 @@ struct RoundsOptions {
   TriggerOptions trigger;
   // Every tau-th version: everyone in person.
   std::optional<std::uint32_t> sync_period;
-  // Payload per collective, in bytes; 0: the whole model at once.
-  std::size_t bucket = 0;
+  // Where the parts of the model end, in bytes, each an exchange of its own; none: the whole at
+  // once.
+  std::vector<std::size_t> parts{};
+  // Contributions travel as bf16, in groups.
+  bool bf16 = false;
   // Push-sum: shares and weights travel along directed edges.
   bool push = false;
   // After this many versions everyone meets once more, without payload (end_together()): so nobody
@@ -65,6 +68,9 @@ class Rounds final : private Engine::Guest, private Membership::Host, private Tr
   void arrived(Version v);
   // Until version `v` has ended here. Throws what ended run().
   Task<void> ended(Version v);
+  // Until `there()`, which is looked at whenever a version or a part has ended. Throws what ended
+  // run().
+  Task<void> until(std::function<bool()> there);
   // Until everyone has ended the last version. Requires: options.last.
   Task<void> end_together();
   // Something about the contribution has changed.
@@ -98,7 +104,10 @@ class Rounds final : private Engine::Guest, private Membership::Host, private Tr
   Task<void> one_version();
   Task<void> exchange(Known known, Contribution::Pass pass);
   Task<void> in_group(std::span<const Rank> members, Contribution::Pass pass);
+  Task<void> sum_parts(std::span<const Rank> members, Contribution::Pass pass);
   Task<void> with_neighbours(const topology::Neighbours& row, Contribution::Pass pass);
+  Task<void> mix_parts(const topology::Neighbours& row, Contribution::Pass pass);
+  std::vector<std::size_t> parts_of(const Contribution::Pass& pass) const;
   Task<void> gather_labels(std::span<const Rank> members, Step own);
   Task<void> hear_labels(Step own);
   void prepare(const Known& known, const Contribution::Pass& pass);
@@ -153,6 +162,7 @@ class Rounds final : private Engine::Guest, private Membership::Host, private Tr
   Version finished_ = 0;  // what applications may see
   Version synced_ = 0;    // after the last sync that ended
   Version first_ = 0;     // the present view holds from here
+  Version least_ = 0;     // what lies below cannot begin here again
   bool under_way_ = false;
   bool interrupted_ = false;
   bool prepared_ = false;

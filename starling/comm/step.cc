@@ -1,5 +1,6 @@
 #include "starling/comm/step.h"
 
+#include <algorithm>
 #include <array>
 #include <utility>
 
@@ -13,15 +14,36 @@ namespace {
 
 using topology::Payload;
 
-// model = weights applied to result and model.
-void average_into(const Arithmetic& arithmetic, Buffer model, ConstBuffer result,
-                  const Weights& weights) {
-  const std::array<ConstBlob, 2> sources = {result.blob, model.blob};
+// own + of_result * result - (1 - of_own) * bf16(own): what rounding takes away is not lost.
+void average_rounded(const Arithmetic& arithmetic, Buffer into, ConstBuffer result, ConstBuffer own,
+                     const Weights& weights) {
+  constexpr std::size_t kPiece = std::size_t{1} << 18;
+  const Scratch scratch = arithmetic.scratch(kPiece);
+  const std::array<double, 3> shares = {weights.of_result, 1, weights.of_own - 1};
+  for (std::size_t at = 0; at < into.blob.size; at += kPiece) {
+    const std::size_t end = std::min(into.blob.size, at + kPiece);
+    const Blob sent = scratch.blob().slice(0, end - at);
+    arithmetic.through_bf16(own.type, sent, own.blob.slice(at, end));
+    const std::array<ConstBlob, 3> sources = {result.blob.slice(at, end), own.blob.slice(at, end),
+                                              sent};
+    arithmetic.mix(into.type, into.blob.slice(at, end), sources, shares);
+  }
+}
+
+// into = weights applied to result and own.
+void average_into(const Arithmetic& arithmetic, Buffer into, ConstBuffer result, ConstBuffer own,
+                  const Weights& weights, bool rounded) {
+  if (rounded) {
+    return average_rounded(arithmetic, into, result, own, weights);
+  }
+  const std::array<ConstBlob, 2> sources = {result.blob, own.blob};
   const std::array<double, 2> shares = {weights.of_result, weights.of_own};
   const std::size_t terms = weights.of_own == 0 ? 1 : 2;
-  arithmetic.mix(model.type, model.blob, std::span(sources).first(terms),
+  arithmetic.mix(into.type, into.blob, std::span(sources).first(terms),
                  std::span(shares).first(terms));
 }
+
+ConstBuffer constant(Buffer buffer) { return {buffer.type, buffer.blob}; }
 
 class Steps {
  public:
@@ -36,11 +58,14 @@ class Steps {
     if (row.payload == Payload::ParametersAndPushWeight) {
       return published(&Steps::push_steps);
     }
+    if (application_.streams() && in_person() && (row.payload == Payload::Gradients || behind())) {
+      return streamed();
+    }
     if (row.payload == Payload::Gradients) {
       return published(&Steps::gradient_steps);
     }
     const bool mixed_first =
-        row.one_step_behind || row.gradient_at == topology::GradientAt::OwnMixedBeforeUpdate;
+        behind() || row.gradient_at == topology::GradientAt::OwnMixedBeforeUpdate;
     return published(mixed_first ? &Steps::mixing_steps : &Steps::averaging_steps);
   }
 
@@ -51,7 +76,8 @@ class Steps {
     const topology::Algorithm& row = *options_.algorithm;
     RoundsOptions rounds;
     rounds.trigger = options_.trigger.value_or(trigger_of(row));
-    rounds.bucket = options_.bucket;
+    rounds.parts = parts();
+    rounds.bf16 = options_.bf16;
     rounds.push = row.payload == Payload::ParametersAndPushWeight;
     rounds.series = options_.series;
     if (options_.together) {
@@ -62,6 +88,18 @@ class Steps {
     const bool common = row.gradient_at == topology::GradientAt::CommonModel;
     rounds.sync_period = local() || common ? std::optional<std::uint32_t>(1) : options_.sync_period;
     return rounds;
+  }
+  // The exchange of a step runs behind the next.
+  bool behind() const { return options_.algorithm->one_step_behind && options_.overlap; }
+  // Where they end, in bytes.
+  std::vector<std::size_t> parts() const {
+    std::vector<std::size_t> ends = options_.parts;
+    const std::size_t bytes = options_.shape.bytes();
+    while (options_.parts.empty() && (ends.empty() ? 0 : ends.back()) < bytes) {
+      const std::size_t part = options_.bucket == 0 ? bytes : options_.bucket;
+      ends.push_back(std::min(bytes, (ends.empty() ? 0 : ends.back()) + part));
+    }
+    return ends;
   }
   bool local() const { return options_.algorithm->cadence == topology::Cadence::EveryPeriod; }
   bool in_person() const { return rounds_options().trigger.when == TriggerOptions::When::All; }
@@ -98,6 +136,42 @@ class Steps {
     if (error) {
       std::rethrow_exception(error);
     }
+  }
+
+  // into = copy = from, mixed with result, + U; where the application computes.
+  void apply(const Update& update) {
+    if (application_.update_at_once(update)) {
+      return;
+    }
+    if (update.result.blob.size != 0) {
+      average_into(arithmetic(), update.into, update.result, update.from, update.weights,
+                   update.rounded);
+    } else if (update.into.blob.data != update.from.blob.data) {
+      arithmetic().copy(update.into.blob, update.from.blob);
+    }
+    application_.update(update.step, update.into);
+    if (update.copy.blob.size != 0) {
+      arithmetic().copy(update.copy.blob, update.into.blob);
+    }
+  }
+  Update update_of(Step step, ConstBuffer from, Buffer into) const {
+    Update update;
+    update.step = step;
+    update.end = options_.shape.bytes();
+    update.from = from;
+    update.into = into;
+    update.rounded = options_.bf16;
+    return update;
+  }
+  Update own_update(Step step) {
+    const Buffer own = application_.model();
+    return update_of(step, constant(own), own);
+  }
+  Task<bool> more(std::uint64_t t) {
+    if (t >= options_.steps) {
+      co_return false;
+    }
+    co_return co_await application_.more(Step{static_cast<std::int64_t>(t)});
   }
 
   void progress(Step step) const {
@@ -144,9 +218,11 @@ class Steps {
     rounds.arrived(v);
   }
 
-  // model := what the outcome of version `v` makes of it; the weight of a push-sum outcome.
-  Task<std::optional<double>> pick_up(Snapshots& snapshots, Rounds& rounds, Version v, Buffer model,
-                                      Rule rule) {
+  // Waits for version `v`, and lets `use` do with its outcome what it likes, where the application
+  // computes; with nothing, if it was void. The weight of a push-sum outcome.
+  using Use = std::function<void(const Snapshots::Picked*, const Weights&)>;
+  Task<std::optional<double>> pick_up(Snapshots& snapshots, Rounds& rounds, Version v, Rule rule,
+                                      Use use) {
     const Time asked = engine_.now();
     co_await rounds.ended(v);
     const Step step{static_cast<std::int64_t>(v)};
@@ -156,14 +232,16 @@ class Steps {
     const std::optional<Snapshots::Picked> picked = snapshots.pick_up(v);
     rounds.look();
     std::optional<double> push_weight;
+    Weights weights;
     if (picked) {
-      const Weights weights = weights_of(rule, *picked->outcome, step);
+      weights = weights_of(rule, *picked->outcome, step);
       row.version = picked->outcome->version;
       row.divisor = weights.divisor;
       row.late = picked->outcome->own != step;
       push_weight = picked->outcome->push_weight;
-      co_await application_.apart(
-          [&] { average_into(arithmetic(), model, picked->result, weights); });
+    }
+    co_await application_.apart([&] { use(picked ? &*picked : nullptr, weights); });
+    if (picked) {
       snapshots.release();
     }
     if (options_.ledger != nullptr) {
@@ -172,17 +250,33 @@ class Steps {
     co_return push_weight;
   }
 
+  // model := what the outcome makes of it.
+  Use average(Buffer model) {
+    return [this, model](const Snapshots::Picked* picked, const Weights& weights) {
+      if (picked != nullptr) {
+        average_into(arithmetic(), model, picked->result, constant(model), weights, options_.bf16);
+      }
+    };
+  }
+
   // WAGMA, local SGD: update, then average.
   Task<void> averaging_steps(Snapshots& snapshots, Rounds& rounds) {
     const std::uint64_t period = local() ? options_.sync_period.value_or(1) : 1;
-    for (std::uint64_t t = 0; t < options_.steps; ++t) {
+    const Rule rule = options_.algorithm->one_step_behind ? Rule::Mean : options_.rule;
+    for (std::uint64_t t = 0; co_await more(t); ++t) {
       const Step step{static_cast<std::int64_t>(t)};
       co_await application_.compute(step);
-      co_await application_.apart([&] { application_.update(step, application_.model()); });
-      if ((t + 1) % period == 0) {
+      Update update = own_update(step);
+      const bool averages = (t + 1) % period == 0;
+      if (averages) {
+        update.copy = snapshots.write();
+      }
+      co_await application_.apart([&] { apply(update); });
+      if (averages) {
         const Version v = t / period;
-        co_await hand_over(snapshots, rounds, v, application_.model());
-        co_await pick_up(snapshots, rounds, v, application_.model(), options_.rule);
+        snapshots.publish(Step{static_cast<std::int64_t>(v)});
+        rounds.arrived(v);
+        co_await pick_up(snapshots, rounds, v, rule, average(application_.model()));
       }
       progress(step);
     }
@@ -190,24 +284,35 @@ class Steps {
 
   // D-PSGD, decentralized Adam: what is averaged is the model that the gradient is taken at.
   Task<void> mixing_steps(Snapshots& snapshots, Rounds& rounds) {
-    for (std::uint64_t t = 0; t < options_.steps; ++t) {
+    for (std::uint64_t t = 0; co_await more(t); ++t) {
       const Step step{static_cast<std::int64_t>(t)};
       co_await hand_over(snapshots, rounds, t, application_.model());
       co_await application_.compute(step);
-      co_await pick_up(snapshots, rounds, t, application_.model(), Rule::Mean);
-      co_await application_.apart([&] { application_.update(step, application_.model()); });
+      const Use use = [&](const Snapshots::Picked* picked, const Weights& weights) {
+        Update update = own_update(step);
+        if (picked != nullptr) {
+          update.result = picked->result;
+          update.weights = weights;
+        }
+        apply(update);
+      };
+      co_await pick_up(snapshots, rounds, t, Rule::Mean, use);
       progress(step);
     }
   }
 
   // All-reduce, eager-SGD.
   Task<void> gradient_steps(Snapshots& snapshots, Rounds& rounds) {
-    for (std::uint64_t t = 0; t < options_.steps; ++t) {
+    for (std::uint64_t t = 0; co_await more(t); ++t) {
       const Step step{static_cast<std::int64_t>(t)};
       co_await application_.compute(step);
       co_await hand_over(snapshots, rounds, t, application_.gradient());
-      co_await pick_up(snapshots, rounds, t, application_.gradient(), Rule::Mean);
-      co_await application_.apart([&] { application_.update(step, application_.model()); });
+      co_await pick_up(snapshots, rounds, t, Rule::Mean, average(application_.gradient()));
+      co_await application_.apart([&] {
+        Update update = own_update(step);
+        update.mean_gradient = constant(application_.gradient());
+        apply(update);
+      });
       progress(step);
     }
   }
@@ -218,62 +323,126 @@ class Steps {
     const ModelMemory memory(engine_, options_.shape);
     const Buffer x = memory.buffer();
     double weight = 1;
-    const bool behind = options_.algorithm->one_step_behind;
+    const bool behind = this->behind();
     co_await application_.apart([&] { arithmetic().copy(x.blob, application_.model().blob); });
-    for (std::uint64_t t = 0; t < options_.steps; ++t) {
+    for (std::uint64_t t = 0; co_await more(t); ++t) {
       const Step step{static_cast<std::int64_t>(t)};
       if (behind) {
         co_await hand_over(snapshots, rounds, t, x, weight);
       }
       co_await application_.compute(step);
       if (!behind) {
-        co_await application_.apart([&] { application_.update(step, x); });
+        co_await application_.apart([&] { apply(update_of(step, constant(x), x)); });
         co_await hand_over(snapshots, rounds, t, x, weight);
       }
-      weight = (co_await pick_up(snapshots, rounds, t, x, Rule::Mean)).value_or(weight);
+      weight = (co_await pick_up(snapshots, rounds, t, Rule::Mean, average(x))).value_or(weight);
       co_await application_.apart([&] {
         if (behind) {
-          application_.update(step, x);
+          apply(update_of(step, constant(x), x));
         }
-        average_into(arithmetic(), application_.model(), {x.type, x.blob},
-                     {.of_result = 1 / weight, .of_own = 0, .divisor = weight});
+        const Buffer model = application_.model();
+        average_into(arithmetic(), model, constant(x), constant(model),
+                     {.of_result = 1 / weight, .of_own = 0, .divisor = weight}, false);
       });
       progress(step);
+    }
+  }
+
+  // --- Rows that exchange part by part, inside the backward pass ---
+
+  Task<StepReport> streamed() {
+    const bool gradients = options_.algorithm->payload == Payload::Gradients;
+    const std::vector<std::size_t> ends = parts();
+    Streamed contribution(engine_, options_.shape, ends.size(), !gradients);
+    Rounds rounds(engine_, *options_.schedule, contribution, rounds_options(), observer());
+    Streaming streaming(contribution, rounds, ends);
+    if (!gradients) {
+      co_await application_.apart(
+          [&] { arithmetic().copy(streaming.snapshot().blob, application_.model().blob); });
+    }
+    application_.begin_streaming(streaming);
+    co_await beside(rounds, streamed_steps(streaming, gradients));
+    co_return StepReport{2, rounds.void_rounds(), rounds.epoch()};
+  }
+
+  Task<void> streamed_steps(Streaming& streaming, bool gradients) {
+    for (std::size_t part = 0; part < streaming.parts() && !gradients; ++part) {
+      streaming.publish(part, 0);
+    }
+    for (std::uint64_t t = 0; co_await more(t); ++t) {
+      const Step step{static_cast<std::int64_t>(t)};
+      co_await application_.compute_in_parts(step, streaming);
+      if (gradients) {
+        co_await streaming.until_there(streaming.parts() - 1, t);
+        co_await application_.apart([&] {
+          const std::optional<Weights> weights = streaming.weights(0, t);
+          Update update = own_update(step);
+          update.mean_gradient = weights ? streaming.result() : constant(streaming.snapshot());
+          update.of_mean_gradient = weights ? weights->of_result : 1;
+          apply(update);
+        });
+      }
+      note_pick_up(streaming, step);
+      progress(step);
+    }
+  }
+
+  void note_pick_up(Streaming& streaming, Step step) {
+    const auto v = static_cast<Version>(step.value);
+    PickUp row;
+    row.step = step;
+    row.waited = streaming.take_waited();
+    if (const std::optional<Weights> weights = streaming.weights(streaming.parts() - 1, v)) {
+      row.version = v;
+      row.divisor = weights->divisor;
+    }
+    if (options_.ledger != nullptr) {
+      options_.ledger->note(row);
     }
   }
 
   // --- Rows in which the engine holds the model ---
 
   Task<StepReport> held() {
-    HeldModel model(engine_, options_.shape);
+    HeldModel model(engine_, options_.shape, options_.bf16);
     Rounds rounds(engine_, *options_.schedule, model, rounds_options(), observer());
     model.on_free([&] { rounds.look(); });
-    co_await hand_in(model, std::nullopt, 0);
+    co_await begin_held(model);
     co_await beside(rounds, held_steps(model, rounds));
     co_return StepReport{model.copies(), rounds.void_rounds(), rounds.epoch()};
   }
 
-  // y := the model, or y + the update of `step`; then the model := y.
-  Task<void> hand_in(HeldModel& model, std::optional<Step> step, std::int64_t updates) {
-    const HeldModel::Update update = co_await model.lock();
-    co_await application_.apart([&] {
-      const Buffer own = application_.model();
-      if (!step) {
-        return arithmetic().copy(update.now.blob, own.blob);
-      }
-      if (update.was.blob.data != update.now.blob.data) {
-        arithmetic().copy(update.now.blob, update.was.blob);
-      }
-      application_.update(*step, update.now);
-      arithmetic().copy(own.blob, update.now.blob);
-    });
-    model.unlock(updates);
+  // y := the initial model.
+  Task<void> begin_held(HeldModel& model) {
+    const HeldModel::Update memory = co_await model.lock();
+    co_await application_.apart(
+        [&] { arithmetic().copy(memory.now.blob, application_.model().blob); });
+    model.unlock(0);
+  }
+
+  // y := y + the update of `step`; then the model := y.
+  Task<void> hand_in(HeldModel& model, Step step) {
+    const HeldModel::Update memory = co_await model.lock();
+    Update update = update_of(step, memory.was, memory.now);
+    update.copy = application_.model();
+    co_await application_.apart([&] { apply(update); });
+    model.unlock(step.value + 1);
+  }
+
+  // The model := y, with what rounds have brought since.
+  Task<void> look_at(HeldModel& model) {
+    const ConstBuffer y = co_await model.lock_to_read();
+    co_await application_.apart([&] { arithmetic().copy(application_.model().blob, y.blob); });
+    model.unlock(model.updates());
   }
 
   Task<void> held_steps(HeldModel& model, Rounds& rounds) {
     const bool waits = options_.algorithm->one_step_behind;
-    for (std::uint64_t t = 0; t < options_.steps; ++t) {
+    for (std::uint64_t t = 0; co_await more(t); ++t) {
       const Step step{static_cast<std::int64_t>(t)};
+      if (options_.gradient_at_mixed && t > 0) {
+        co_await look_at(model);
+      }
       co_await application_.compute(step);
       const Time asked = engine_.now();
       if (waits) {
@@ -283,11 +452,17 @@ class Steps {
       row.step = step;
       row.version = t;
       row.waited = engine_.now() - asked;
+      co_await hand_in(model, step);
+      rounds.arrived(t + 1);
+      if (waits && !options_.overlap && t + 1 < options_.steps) {
+        const Time updated = engine_.now();
+        co_await rounds.ended(t + 1);
+        row.waited += engine_.now() - updated;
+        co_await look_at(model);
+      }
       if (options_.ledger != nullptr) {
         options_.ledger->note(row);
       }
-      co_await hand_in(model, step, static_cast<std::int64_t>(t) + 1);
-      rounds.arrived(t + 1);
       progress(step);
     }
   }

@@ -51,20 +51,33 @@ void Workers::submit(Job job) {
   endpoint_->notify();
 }
 
+void Workers::post(std::function<void(Engine&)> work) {
+  {
+    const std::lock_guard lock(mutex_);
+    posted_.push_back(std::move(work));
+  }
+  endpoint_->notify();
+}
+
 void Workers::drive() {
   Engine engine(*endpoint_, arithmetic_, options_);
   bool more = false;
   while (true) {
     endpoint_->wait(more ? endpoint_->now() : Time::max());
     std::vector<Job> jobs;
+    std::vector<std::function<void(Engine&)>> posted;
     bool ending = false;
     {
       const std::lock_guard lock(mutex_);
       std::swap(jobs, jobs_);
+      std::swap(posted, posted_);
       ending = ending_;
     }
     for (Job& job : jobs) {
       running_.emplace_back(job(engine));
+    }
+    for (const auto& work : posted) {
+      work(engine);
     }
     if (ending) {
       application_.end();

@@ -106,6 +106,9 @@ class Workers {
     return result.get();
   }
 
+  // Runs `work` on the engine's thread, soon; in order for one thread that posts. It may not throw.
+  void post(std::function<void(Engine&)> work);
+
   // From a program: runs `work` on the application thread, and goes on, on the engine's, when it
   // has run. Throws what it throws. One at a time; others wait for their turn.
   Task<void> apart(std::function<void()> work) { return application_.run(std::move(work)); }
@@ -136,8 +139,9 @@ class Workers {
   Facts facts_;
   std::vector<Lifelines::Offset> offsets_;
   EngineOptions options_;
-  std::mutex mutex_;  // guards jobs_ and ending_
+  std::mutex mutex_;  // guards jobs_, posted_ and ending_
   std::vector<Job> jobs_;
+  std::vector<std::function<void(Engine&)>> posted_;
   bool ending_ = false;
   std::vector<Running<void>> running_;  // the engine's thread alone
   ApplicationThread application_;

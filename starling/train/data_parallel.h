@@ -29,6 +29,7 @@
 
 #include "starling/base/time.h"
 #include "starling/comm/workers.h"
+#include "starling/train/care.h"
 #include "starling/train/learning_rate.h"
 #include "starling/train/optimizer.h"
 
@@ -50,17 +51,6 @@ struct TorchOptimizer {
   std::function<std::unique_ptr<torch::optim::Optimizer>(std::vector<at::Tensor>)> make;
 };
 using Optimizer = std::variant<SGD, Adam, AdamW, AccumAdam, AccumAdamW, TorchOptimizer>;
-
-enum class Clip : std::uint8_t {
-  None,
-  Global,   // exact: the update waits for the last gradient, and with it what overlapped
-  Delayed,  // by the norm of the step before: keeps the overlap
-  Bucket,   // each bucket by its own norm; depends on the size of buckets
-};
-enum class NonFinite : std::uint8_t {
-  Stop,  // throws Error{Diverged} naming worker, parameter and step; nothing of it is published
-  Skip,  // a step whose gradient is not finite is skipped: the model stays, the rounds go on
-};
 
 struct Options {
   std::string algorithm = "starling";  // starling topology --algorithms; or "alone": no averaging
