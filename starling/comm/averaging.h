@@ -29,4 +29,10 @@ struct Weights {
 // For the worker at `step`.
 Weights weights_of(Rule rule, const Outcome& outcome, Step step);
 
+// into = of_result * result + of_own * own; `into` may be `own`. `rounded`: contributions were
+// rounded on the wire; then own + of_result * result - (1 - of_own) * bf16(own), so that what
+// rounding takes away is not lost.
+void average_into(const Arithmetic& arithmetic, Buffer into, ConstBuffer result, ConstBuffer own,
+                  const Weights& weights, bool rounded);
+
 }  // namespace starling::comm

@@ -14,35 +14,6 @@ namespace {
 
 using topology::Payload;
 
-// own + of_result * result - (1 - of_own) * bf16(own): what rounding takes away is not lost.
-void average_rounded(const Arithmetic& arithmetic, Buffer into, ConstBuffer result, ConstBuffer own,
-                     const Weights& weights) {
-  constexpr std::size_t kPiece = std::size_t{1} << 18;
-  const Scratch scratch = arithmetic.scratch(kPiece);
-  const std::array<double, 3> shares = {weights.of_result, 1, weights.of_own - 1};
-  for (std::size_t at = 0; at < into.blob.size; at += kPiece) {
-    const std::size_t end = std::min(into.blob.size, at + kPiece);
-    const Blob sent = scratch.blob().slice(0, end - at);
-    arithmetic.through_bf16(own.type, sent, own.blob.slice(at, end));
-    const std::array<ConstBlob, 3> sources = {result.blob.slice(at, end), own.blob.slice(at, end),
-                                              sent};
-    arithmetic.mix(into.type, into.blob.slice(at, end), sources, shares);
-  }
-}
-
-// into = weights applied to result and own.
-void average_into(const Arithmetic& arithmetic, Buffer into, ConstBuffer result, ConstBuffer own,
-                  const Weights& weights, bool rounded) {
-  if (rounded) {
-    return average_rounded(arithmetic, into, result, own, weights);
-  }
-  const std::array<ConstBlob, 2> sources = {result.blob, own.blob};
-  const std::array<double, 2> shares = {weights.of_result, weights.of_own};
-  const std::size_t terms = weights.of_own == 0 ? 1 : 2;
-  arithmetic.mix(into.type, into.blob, std::span(sources).first(terms),
-                 std::span(shares).first(terms));
-}
-
 ConstBuffer constant(Buffer buffer) { return {buffer.type, buffer.blob}; }
 
 class Steps {
@@ -355,7 +326,7 @@ class Steps {
     const std::vector<std::size_t> ends = parts();
     Streamed contribution(engine_, options_.shape, ends.size(), !gradients);
     Rounds rounds(engine_, *options_.schedule, contribution, rounds_options(), observer());
-    Streaming streaming(contribution, rounds, ends);
+    Streaming streaming(contribution, rounds, ends, options_.bf16);
     if (!gradients) {
       co_await application_.apart(
           [&] { arithmetic().copy(streaming.snapshot().blob, application_.model().blob); });

@@ -2,8 +2,9 @@
 
 namespace starling::comm {
 
-Streaming::Streaming(Streamed& streamed, Rounds& rounds, std::vector<std::size_t> ends)
-    : streamed_(streamed), rounds_(rounds), ends_(std::move(ends)) {}
+Streaming::Streaming(Streamed& streamed, Rounds& rounds, std::vector<std::size_t> ends,
+                     bool rounded)
+    : streamed_(streamed), rounds_(rounds), ends_(std::move(ends)), rounded_(rounded) {}
 
 Task<void> Streaming::until_there(std::size_t part, Version v) {
   const Time asked = rounds_.engine().now();

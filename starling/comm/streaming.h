@@ -22,7 +22,7 @@ namespace starling::comm {
 
 class Streaming {
  public:
-  Streaming(Streamed& streamed, Rounds& rounds, std::vector<std::size_t> ends);
+  Streaming(Streamed& streamed, Rounds& rounds, std::vector<std::size_t> ends, bool rounded);
 
   // Rows that mix parameters: a part is mixed with the result of the round of this step, updated,
   // and what becomes of it is published for the next. Rows that average gradients: a part is
@@ -34,6 +34,8 @@ class Streaming {
   }
   Buffer snapshot() const { return streamed_.snapshot(); }
   ConstBuffer result() const { return streamed_.result(); }
+  // Contributions are rounded on the wire.
+  bool rounded() const { return rounded_; }
 
   bool is_there(std::size_t part, Version v) const { return streamed_.is_there(part, v); }
   std::optional<Weights> weights(std::size_t part, Version v) const {
@@ -50,6 +52,7 @@ class Streaming {
   Streamed& streamed_;
   Rounds& rounds_;
   std::vector<std::size_t> ends_;
+  bool rounded_;
   Duration waited_{0};
 };
 

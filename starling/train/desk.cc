@@ -134,7 +134,8 @@ Duration Desk::serve(const std::function<bool()>& done) {
       } catch (...) {
         work->error = std::current_exception();
       }
-      workers_.post([waiting = work->waiting](comm::Engine& engine) { engine.make_ready(waiting); });
+      workers_.post(
+          [waiting = work->waiting](comm::Engine& engine) { engine.make_ready(waiting); });
       lock.lock();
       continue;
     }

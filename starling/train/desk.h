@@ -72,7 +72,7 @@ class Desk {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<Work*> works_;
-  std::uint64_t awaited_ = 0;  // one more than the step that the engine is ready to begin
+  std::uint64_t awaited_ = 0;   // one more than the step that the engine is ready to begin
   std::uint64_t expected_ = 0;  // one more than the step that it expects to be computed
   bool closed_ = false;
   std::exception_ptr failure_;

@@ -60,8 +60,8 @@ std::vector<std::size_t> order_of(std::span<const ParameterFacts> facts,
   std::vector<std::size_t> order;
   for (const std::string& name : names) {
     const auto found = index.find(name);
-    require(found != index.end(), "the order of parameters names '{}', which the model has not, or twice",
-            name);
+    require(found != index.end(),
+            "the order of parameters names '{}', which the model has not, or twice", name);
     order.push_back(found->second);
     index.erase(found);
   }

@@ -57,7 +57,8 @@ comm::Buffer Replica::gradient() {
   return {options_.type, {gradient_.data(), gradient_.size()}};
 }
 
-// --- A step, on the application's thread ----------------------------------------------------------
+// --- A step, on the application's thread
+// ----------------------------------------------------------
 
 void Replica::begin_step(std::uint64_t step, double samples, double gradient_scale) {
   step_ = step;
@@ -175,13 +176,13 @@ double Replica::squares(const FlatLayout::Place& place, const std::byte* mean) c
   const std::size_t size = comm::size_of(options_.type);
   const std::byte* gradient =
       mean != nullptr ? mean + place.begin * size : parameters_.gradient(place.parameter);
-  return gradient == nullptr
-             ? 0
-             : sum_of_squares(options_.type, gradient, place.end - place.begin) * gradient_scale_ *
-                   gradient_scale_;
+  return gradient == nullptr ? 0
+                             : sum_of_squares(options_.type, gradient, place.end - place.begin) *
+                                   gradient_scale_ * gradient_scale_;
 }
 
-// --- Updates --------------------------------------------------------------------------------------
+// --- Updates
+// --------------------------------------------------------------------------------------
 
 void Replica::update(Step, comm::Buffer) { check(false, "an update that is not made at once"); }
 
@@ -209,10 +210,7 @@ bool Replica::update_at_once(const comm::Update& update) {
 // What gradients are multiplied by so that their norm is at most clip_norm.
 double Replica::clip_factor(const comm::Update& update) {
   const bool of_mean = update.mean_gradient.blob.size != 0;
-  const bool whole = update.begin == 0 && update.end == flat_.size;
-  if (options_.non_finite == NonFinite::Skip && whole && !of_mean && !defers()) {
-    look_at_gradients();
-  }
+  const bool whole = update.begin == 0 && update.end >= flat_.size;
   if (options_.clip == Clip::None) {
     return 1;
   }
@@ -229,6 +227,7 @@ double Replica::clip_factor(const comm::Update& update) {
     norm = previous_norm_;
   }
   if (whole) {
+    squares_so_far_ = here;
     norm_ = std::sqrt(here);
   } else if (options_.clip == Clip::Global) {
     norm = std::sqrt(squares_so_far_);
@@ -282,10 +281,9 @@ void Replica::update_torch(const comm::Update& update, double scale) {
   } else if (update.from.blob.data != flat_.data) {
     kArithmetic.copy(flat_, update.from.blob, kernels::Store::Cached);
   }
-  if (!skipped_) {
-    const double weight = options_.weigh_samples && !sends_gradients()
-                              ? samples_in_batch_ / options_.batch
-                              : 1;
+  if (!skipped_ || update.mean_gradient.blob.size != 0) {
+    const double weight =
+        options_.weigh_samples && !sends_gradients() ? samples_in_batch_ / options_.batch : 1;
     parameters_.torch_step(lr_factor() * weight, update.mean_gradient.blob.data, scale);
   }
   for (const FlatLayout::Place& place : layout_.places()) {

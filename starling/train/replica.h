@@ -51,7 +51,8 @@ struct ReplicaOptions {
 
 class Replica final : public comm::Application {
  public:
-  // `flat` is the model's memory; everything outlives this. Without a fused optimizer it is torch's.
+  // `flat` is the model's memory; everything outlives this. Without a fused optimizer it is
+  // torch's.
   Replica(Desk& desk, comm::Workers& workers, const FlatLayout& layout,
           std::span<const ParameterFacts> facts, std::span<const ParameterGroup> groups,
           comm::Blob flat, FusedOptimizer* optimizer, Parameters& parameters,

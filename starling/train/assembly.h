@@ -1,0 +1,45 @@
+// What all living workers do together beside their rounds: they tell each other, average, and go on
+// with those who are left if one is lost meanwhile. Collective: everyone calls the same, in the
+// same order.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "starling/comm/operation.h"
+#include "starling/comm/workers.h"
+
+namespace starling::train {
+
+class Assembly {
+ public:
+  explicit Assembly(comm::Workers& workers) : workers_(workers) {}
+
+  // The bytes of the lowest living rank, on everyone.
+  void broadcast(std::span<std::byte> bytes);
+  // As above, of any length.
+  std::string broadcast(std::string_view text);
+  // into = the sum of everyone's `from`, in rank order; how many took part. Pool memory is summed
+  // in place.
+  std::size_t sum(comm::ConstBuffer from, comm::Buffer into);
+  double sum(double value);
+  // Everyone's text, by rank, cut to kLongest bytes; nothing of those who are lost.
+  static constexpr std::size_t kLongest = 400;
+  std::vector<std::string> gather(std::string_view text);
+
+ private:
+  using Collective = std::function<Task<void>(comm::Engine&, comm::Call)>;
+  // Runs `collective` with all who live, again if one is lost meanwhile. Returns who they were.
+  std::vector<Rank> together(const Collective& collective);
+  std::vector<Rank> living();
+
+  comm::Workers& workers_;
+  std::uint64_t calls_ = 0;
+};
+
+}  // namespace starling::train

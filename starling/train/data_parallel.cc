@@ -1,0 +1,474 @@
+#include "starling/train/data_parallel.h"
+
+#include <ATen/core/Tensor.h>
+#include <torch/optim/optimizer.h>
+
+#include <chrono>
+#include <cmath>
+#include <future>
+
+#include "starling/base/error.h"
+#include "starling/comm/ledger.h"
+#include "starling/comm/step.h"
+#include "starling/topology/algorithm.h"
+#include "starling/topology/schedule.h"
+#include "starling/train/agreement.h"
+#include "starling/train/assembly.h"
+#include "starling/train/desk.h"
+#include "starling/train/flat_layout.h"
+#include "starling/train/module_parameters.h"
+#include "starling/train/plan_of_rounds.h"
+#include "starling/train/replica.h"
+
+namespace starling::train {
+namespace {
+
+ParameterGroup by_dimensions(std::string_view, std::size_t dimensions) {
+  return {.lr_factor = 1, .decay_factor = dimensions < 2 ? 0.0 : 1.0};
+}
+
+template <typename T>
+double squared_distance(const T* a, const T* b, std::size_t size) {
+  double sum = 0;
+  for (std::size_t i = 0; i < size; ++i) {
+    const double difference = static_cast<double>(a[i]) - static_cast<double>(b[i]);
+    sum += difference * difference;
+  }
+  return sum;
+}
+
+double squared_distance(comm::ConstBuffer a, comm::ConstBuffer b) {
+  return a.type == comm::Type::Float64
+             ? squared_distance(reinterpret_cast<const double*>(a.blob.data),
+                                reinterpret_cast<const double*>(b.blob.data), a.elements())
+             : squared_distance(reinterpret_cast<const float*>(a.blob.data),
+                                reinterpret_cast<const float*>(b.blob.data), a.elements());
+}
+
+}  // namespace
+
+class DataParallel::Impl {
+ public:
+  Impl(torch::nn::Module& model, comm::Workers& workers, Options options, Optimizer optimizer)
+      : workers_(workers),
+        options_(std::move(options)),
+        optimizer_(std::move(optimizer)),
+        assembly_(workers),
+        parameters_(model),
+        plan_(plan_rounds(workers, options_)),
+        desk_(workers) {
+    require(options_.bucket_bytes > 0, "buckets of 0 bytes");
+    require(options_.batch > 0, "a batch of {} samples", options_.batch);
+    require(options_.clip == Clip::None || options_.clip_norm > 0, "clipping to a norm of {}",
+            options_.clip_norm);
+    for (const ParameterFacts& parameter : parameters_.facts()) {
+      groups_.push_back((options_.group_of ? options_.group_of : by_dimensions)(
+          parameter.name, parameter.dimensions));
+    }
+    agree(assembly_, workers_, description());
+    std::vector<std::byte> values = parameters_.values();
+    assembly_.broadcast(values);
+    parameters_.set_values(values);
+    if (const auto* own = std::get_if<TorchOptimizer>(&optimizer_)) {
+      parameters_.use(own->make);
+    } else {
+      make_fused(1);  // says now if a value is out of range
+    }
+    parameters_.on_gradient([this](std::size_t parameter) { on_gradient(parameter); });
+    if (!options_.order.empty()) {
+      lay_out(order_of(parameters_.facts(), options_.order));
+    }
+  }
+
+  ~Impl() {
+    try {
+      finish();
+    } catch (...) {
+      // Whoever wants to know calls finish().
+    }
+  }
+
+  StepReport step(const std::function<at::Tensor()>& loss, const Batch& batch) {
+    double value = 0;
+    StepReport report = take_step(batch, [&] {
+      const at::Tensor result = loss();
+      value = result.item<double>();
+      result.backward();
+    });
+    report.loss = value;
+    return report;
+  }
+
+  void accumulate(const std::function<at::Tensor()>& loss) {
+    hears_ = false;
+    loss().backward();
+  }
+
+  StepReport emulate(const std::function<void(const std::function<void(std::size_t)>&)>& compute) {
+    if (!replica_) {
+      lay_out(agreed_order(last_first(parameters_.facts().size())));
+      parameters_.set_gradients(1e-3);
+    }
+    return take_step({}, [&] { compute([&](std::size_t) { ready_next_bucket(); }); });
+  }
+
+  std::size_t buckets() const { return layout_ ? layout_->buckets() : 0; }
+
+  Consensus with_consensus_model(const std::function<void()>& look) {
+    if (!replica_) {
+      lay_out(agreed_order(traced_));
+    }
+    const comm::Buffer model{parameters_.type(), parameters_.flat()};
+    const comm::PoolMemory own_memory = workers_.memory(model.blob.size);
+    const comm::PoolMemory mean_memory = workers_.memory(model.blob.size);
+    const comm::Buffer own{model.type, own_memory.blob().slice(0, model.blob.size)};
+    const comm::Buffer mean{model.type, mean_memory.blob().slice(0, model.blob.size)};
+    arithmetic_.copy(own.blob, model.blob, kernels::Store::Cached);
+    const std::size_t members = assembly_.sum({own.type, own.blob}, mean);
+    const std::array<comm::ConstBlob, 1> sum = {mean.blob};
+    const std::array<double, 1> share = {1.0 / static_cast<double>(members)};
+    arithmetic_.mix(mean.type, mean.blob, sum, share);
+    const Consensus consensus = distance({own.type, own.blob}, {mean.type, mean.blob}, members);
+
+    const std::vector<double> own_buffers = parameters_.buffers();
+    std::vector<double> mean_buffers(own_buffers.size());
+    if (!own_buffers.empty()) {
+      const std::size_t count =
+          assembly_.sum(comm::input(std::span(own_buffers)), comm::output(std::span(mean_buffers)));
+      for (double& value : mean_buffers) {
+        value /= static_cast<double>(count);
+      }
+    }
+    put(mean.blob, mean_buffers);
+    std::exception_ptr error;
+    try {
+      parameters_.unchanged(look);
+    } catch (...) {
+      error = std::current_exception();
+    }
+    put(own.blob, own_buffers);
+    if (error) {
+      std::rethrow_exception(error);
+    }
+    return consensus;
+  }
+
+  void finish() {
+    if (finished_) {
+      return;
+    }
+    finished_ = true;
+    if (!replica_ && workers_.size() > 1) {
+      lay_out(agreed_order(traced_));
+    }
+    if (program_.valid()) {
+      desk_.say_finished();
+      const auto end = [this] { program_.wait(); };
+      try {
+        waited_ += desk_.serve_to_the_end();
+      } catch (...) {
+        end();
+        throw;
+      }
+      end();
+    }
+  }
+
+  double lr() const {
+    return std::visit(
+               [](const auto& config) {
+                 if constexpr (requires { config.lr; }) {
+                   return config.lr;
+                 } else {
+                   return 1.0;
+                 }
+               },
+               optimizer_) *
+           (replica_ ? replica_->lr_factor() : rate()(0));
+  }
+  double samples() const { return static_cast<double>(steps_) * samples_per_step(); }
+
+  Totals totals() {
+    Totals totals;
+    totals.steps = steps_;
+    totals.skipped = skipped_;
+    totals.waited = std::chrono::duration_cast<Seconds>(waited_);
+    comm::LedgerTotals ledger;
+    totals.workers = workers_.run([&](comm::Engine& engine) -> Task<std::size_t> {
+      ledger = ledger_ ? ledger_->totals() : comm::LedgerTotals{};
+      std::size_t alive = 0;
+      for (std::uint32_t r = 0; r < engine.size(); ++r) {
+        alive += engine.lost(Rank{r}) ? 0 : 1;
+      }
+      co_return alive;
+    });
+    totals.void_rounds = ledger.voids;
+    totals.stale_fraction = ledger.stale_fraction();
+    totals.bytes = ledger.bytes;
+    totals.model_copies = copies_;
+    return totals;
+  }
+
+ private:
+  double samples_per_step() const { return options_.batch * static_cast<double>(workers_.size()); }
+  LearningRate rate() const {
+    return options_.learning_rate ? options_.learning_rate : constant_rate();
+  }
+
+  std::string description() const {
+    return fmt::format(
+        "algorithm {}\nschedule {}\ngroup size {}\nsync period {}\ntrigger {}\nage bound {}\nsteps "
+        "{}\nbucket {}\noverlap {}\ngradient at mixed {}\nbf16 {}\nweigh samples {}\nseed {}\n{}",
+        options_.algorithm, plan_.schedule_name, options_.group_size.value_or(0),
+        options_.sync_period.value_or(0), options_.trigger, options_.age_bound.value_or(0),
+        options_.steps.value_or(0), options_.bucket_bytes, options_.overlap,
+        options_.gradient_at_mixed, options_.bf16, options_.weigh_samples, options_.seed,
+        parameters_.description());
+  }
+
+  void make_fused(std::size_t elements) {
+    std::visit(
+        [&](const auto& config) {
+          if constexpr (!std::is_same_v<std::decay_t<decltype(config)>, TorchOptimizer>) {
+            fused_ = std::make_unique<FusedOptimizer>(Fused(config), parameters_.type(), elements);
+          }
+        },
+        optimizer_);
+  }
+
+  // As rank 0 has it; parameters that had no gradient come last.
+  std::vector<std::size_t> agreed_order(std::vector<std::size_t> order) {
+    std::vector<bool> in(parameters_.facts().size(), false);
+    for (const std::size_t parameter : order) {
+      in[parameter] = true;
+    }
+    for (const std::size_t parameter : last_first(in.size())) {
+      if (!in[parameter]) {
+        order.push_back(parameter);
+      }
+    }
+    assembly_.broadcast(std::as_writable_bytes(std::span(order)));
+    return order;
+  }
+
+  void lay_out(const std::vector<std::size_t>& order) {
+    const std::size_t size = comm::size_of(parameters_.type());
+    layout_.emplace(parameters_.facts(), order,
+                    std::max<std::size_t>(1, options_.bucket_bytes / size));
+    parameters_.lay_out(*layout_);
+    if (fused_) {
+      make_fused(layout_->elements());
+    }
+    ReplicaOptions options;
+    options.algorithm = plan_.algorithm;
+    options.type = parameters_.type();
+    options.overlap = options_.overlap;
+    options.clip = options_.clip;
+    options.clip_norm = options_.clip_norm;
+    options.non_finite = options_.non_finite;
+    options.learning_rate = rate();
+    options.batch = options_.batch;
+    options.samples_per_step = samples_per_step();
+    options.weigh_samples = options_.weigh_samples;
+    options.rank = workers_.rank();
+    replica_.emplace(desk_, workers_, *layout_, parameters_.facts(), groups_, parameters_.flat(),
+                     fused_.get(), parameters_, options);
+    missing_.resize(layout_->buckets());
+    if (plan_.algorithm != nullptr) {
+      start(size);
+    }
+  }
+
+  void start(std::size_t size) {
+    const bool held = plan_.algorithm->payload == topology::Payload::HeldModel;
+    ledger_.emplace(
+        workers_.rank(), held,
+        options_.ledger.empty() ? comm::Ledger::Sink() : comm::ledger_file(options_.ledger));
+    comm::StepOptions steps = plan_.steps;
+    steps.shape = {parameters_.type(), replica_->elements(), false};
+    steps.ledger = &*ledger_;
+    for (const std::size_t end : layout_->ends()) {
+      steps.parts.push_back(end * size);
+    }
+    steps.parts.back() = steps.shape.bytes();
+    program_ = workers_.start([this, steps](comm::Engine& engine) { return train(engine, steps); });
+    desk_.serve_until(0);
+  }
+
+  Task<void> train(comm::Engine& engine, comm::StepOptions steps) {
+    desk_.open(engine);
+    std::exception_ptr error;
+    try {
+      const comm::StepReport report = co_await comm::take_steps(engine, *replica_, steps);
+      copies_ = report.copies;
+    } catch (...) {
+      error = std::current_exception();
+    }
+    desk_.close(error);
+  }
+
+  // --- A step ---
+
+  StepReport take_step(const Batch& batch, const std::function<void()>& compute) {
+    require(!finished_, "a step after the end");
+    const bool traces = !replica_;
+    traced_.clear();
+    hook_error_ = nullptr;
+    if (!traces) {
+      if (options_.gradient_at_mixed && program_.valid()) {
+        desk_.begin(steps_);
+      }
+      begin_buckets(batch);
+    }
+    hears_ = true;
+    try {
+      compute();
+    } catch (...) {
+      hears_ = false;
+      throw;
+    }
+    hears_ = false;
+    if (hook_error_) {
+      std::rethrow_exception(hook_error_);
+    }
+    if (traces) {
+      lay_out(agreed_order(traced_));
+      begin_buckets(batch);
+    }
+    while (next_bucket_ < layout_->buckets()) {
+      ready_next_bucket();
+    }
+    replica_->computed();
+    return end_step();
+  }
+
+  StepReport end_step() {
+    StepReport report;
+    Duration waited = replica_->take_waited();
+    if (program_.valid()) {
+      desk_.say_computed(steps_);
+      if (replica_->is_ahead()) {
+        desk_.throw_if_failed();
+      } else {
+        waited += desk_.serve_until(steps_ + 1);
+      }
+    }
+    ++steps_;
+    skipped_ += replica_->skipped() ? 1 : 0;
+    waited_ += waited;
+    report.skipped = replica_->skipped();
+    report.gradient_norm = replica_->gradient_norm();
+    report.waited = std::chrono::duration_cast<Seconds>(waited);
+    return report;
+  }
+
+  void begin_buckets(const Batch& batch) {
+    replica_->begin_step(steps_, batch.samples.value_or(options_.batch), batch.gradient_scale);
+    next_bucket_ = 0;
+    for (std::size_t bucket = 0; bucket < missing_.size(); ++bucket) {
+      missing_[bucket] = layout_->places_of(bucket).size();
+    }
+    bucket_of_.resize(parameters_.facts().size());
+    for (const FlatLayout::Place& place : layout_->places()) {
+      bucket_of_[place.parameter] = place.bucket;
+    }
+    counted_.assign(bucket_of_.size(), false);
+  }
+
+  // In the backward pass. What goes wrong is thrown after it.
+  void on_gradient(std::size_t parameter) {
+    if (!hears_) {
+      return;
+    }
+    if (!replica_) {
+      traced_.push_back(parameter);
+      return;
+    }
+    if (std::exchange(counted_[parameter], true)) {
+      return;
+    }
+    --missing_[bucket_of_[parameter]];
+    while (next_bucket_ < missing_.size() && missing_[next_bucket_] == 0 && !hook_error_) {
+      try {
+        ready_next_bucket();
+      } catch (...) {
+        hook_error_ = std::current_exception();
+      }
+    }
+  }
+
+  void ready_next_bucket() { replica_->bucket_ready(next_bucket_++); }
+
+  // --- Consensus ---
+
+  void put(comm::ConstBlob model, std::span<const double> buffers) {
+    arithmetic_.copy(parameters_.flat(), model, kernels::Store::Cached);
+    for (std::size_t parameter = 0; parameter < parameters_.facts().size(); ++parameter) {
+      parameters_.moved(parameter);
+    }
+    parameters_.set_buffers(buffers);
+  }
+
+  Consensus distance(comm::ConstBuffer own, comm::ConstBuffer mean, std::size_t members) {
+    const double squares = assembly_.sum(squared_distance(own, mean));
+    const std::vector<std::byte> zeros(mean.blob.size);
+    const double norm =
+        std::sqrt(squared_distance(mean, {mean.type, {zeros.data(), zeros.size()}}));
+    Consensus consensus;
+    consensus.distance = std::sqrt(squares / static_cast<double>(members));
+    consensus.relative = norm == 0 ? 0 : consensus.distance / norm;
+    return consensus;
+  }
+
+  comm::Workers& workers_;
+  Options options_;
+  Optimizer optimizer_;
+  comm::KernelArithmetic arithmetic_;
+  Assembly assembly_;
+  ModuleParameters parameters_;
+  std::vector<ParameterGroup> groups_;
+  PlanOfRounds plan_;
+  std::unique_ptr<FusedOptimizer> fused_;
+  std::optional<FlatLayout> layout_;
+  std::optional<comm::Ledger> ledger_;
+  Desk desk_;
+  std::optional<Replica> replica_;
+  std::future<void> program_;
+  std::size_t copies_ = 0;
+
+  std::uint64_t steps_ = 0;
+  std::uint64_t skipped_ = 0;
+  Duration waited_{0};
+  bool finished_ = false;
+  bool hears_ = false;  // gradients are those of a step
+  std::vector<std::size_t> traced_;
+  std::size_t next_bucket_ = 0;
+  std::vector<std::size_t> missing_;    // gradients, by bucket
+  std::vector<std::size_t> bucket_of_;  // by parameter
+  std::vector<bool> counted_;           // by parameter
+  std::exception_ptr hook_error_;
+};
+
+DataParallel::DataParallel(torch::nn::Module& model, comm::Workers& workers, Options options,
+                           Optimizer optimizer)
+    : impl_(std::make_unique<Impl>(model, workers, std::move(options), std::move(optimizer))) {}
+DataParallel::~DataParallel() = default;
+
+StepReport DataParallel::step(const std::function<at::Tensor()>& loss, const Batch& batch) {
+  return impl_->step(loss, batch);
+}
+void DataParallel::accumulate(const std::function<at::Tensor()>& loss) { impl_->accumulate(loss); }
+StepReport DataParallel::emulate(
+    const std::function<void(const std::function<void(std::size_t)>& ready)>& compute) {
+  return impl_->emulate(compute);
+}
+std::size_t DataParallel::buckets() const { return impl_->buckets(); }
+Consensus DataParallel::with_consensus_model(const std::function<void()>& look) {
+  return impl_->with_consensus_model(look);
+}
+void DataParallel::finish() { impl_->finish(); }
+double DataParallel::lr() const { return impl_->lr(); }
+double DataParallel::samples() const { return impl_->samples(); }
+Totals DataParallel::totals() const { return impl_->totals(); }
+
+}  // namespace starling::train
