@@ -10,6 +10,7 @@
 // After foreach_target.h, as Highway asks.
 #include <hwy/highway.h>
 
+#include "starling/kernels/bf16_inl.h"
 #include "starling/kernels/fill_inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -27,19 +28,6 @@ namespace HWY_NAMESPACE {
 // Everywhere DF is a tag of float and Patterns the vector of as many 16-bit patterns.
 template <class DF>
 using Patterns = hn::Vec<hn::Rebind<std::uint16_t, DF>>;
-
-// A float whose upper half is the Bf16.
-template <class DF>
-HWY_INLINE hn::Vec<DF> round_upper_half(DF df, hn::Vec<DF> v) {
-  const hn::Rebind<std::uint32_t, DF> du;
-  const auto bits = hn::BitCast(du, v);
-  // Half a unit less one, and one more if what is kept is odd: ties go to even. A carry into the
-  // exponent is right, also into infinity.
-  const auto odd = hn::And(hn::ShiftRight<16>(bits), hn::Set(du, 1));
-  const auto rounded = hn::Add(bits, hn::Add(odd, hn::Set(du, 0x7fff)));
-  const auto quiet = hn::Or(bits, hn::Set(du, 0x00400000));
-  return hn::IfThenElse(hn::IsNaN(v), hn::BitCast(df, quiet), hn::BitCast(df, rounded));
-}
 
 // narrow: floats to patterns of the wire.
 template <class DF>
@@ -140,17 +128,9 @@ HWY_INLINE hn::Vec<DF> load(DF df, const float* from) {
   return hn::LoadU(df, from);
 }
 
-// Doubles as floats that round to the same pattern: 13 bits of fraction are kept, more than either
-// format has, and the last of them is set if anything below it was. So few bits fit a float
-// exactly wherever the narrow format is not yet zero or infinite, and no tie appears or vanishes.
 template <class DF>
 HWY_INLINE hn::Vec<DF> load_few(DF df, const double* from) {
-  const hn::Rebind<double, DF> dd;
-  const hn::Rebind<std::uint64_t, DF> du;
-  const auto below = hn::Set(du, (std::uint64_t{1} << 39) - 1);
-  const auto bits = hn::BitCast(du, hn::LoadU(dd, from));
-  const auto any = hn::Add(hn::And(bits, below), below);  // carries into the last bit kept
-  return hn::DemoteTo(df, hn::BitCast(dd, hn::AndNot(below, hn::Or(bits, any))));
+  return few_bits(df, hn::LoadU(hn::Rebind<double, DF>(), from));
 }
 
 template <class DF>

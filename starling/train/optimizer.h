@@ -91,10 +91,18 @@ class FusedOptimizer {
   const Fused& config() const { return config_; }
 
  private:
+  template <typename T>
+  bool run(std::size_t begin, std::int64_t t, double lr_factor, const ParameterGroup& group,
+           const kernels::Streams<T>& streams);
+
+  struct Free {
+    void operator()(std::byte* memory) const;
+  };
   Fused config_;
   comm::Type type_;
   std::size_t elements_ = 0;
-  std::vector<std::vector<std::byte>> memory_;  // zero at the start
+  // Zero at the start, as many as names_of_state() has, each at the beginning of a line.
+  std::vector<std::unique_ptr<std::byte, Free>> memory_;
 };
 
 }  // namespace starling::train
