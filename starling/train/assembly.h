@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "starling/comm/buffer.h"
 #include "starling/comm/operation.h"
 #include "starling/comm/workers.h"
 

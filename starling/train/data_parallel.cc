@@ -384,9 +384,10 @@ class DataParallel::Impl {
       traced_.push_back(parameter);
       return;
     }
-    if (std::exchange(counted_[parameter], true)) {
+    if (counted_[parameter]) {
       return;
     }
+    counted_[parameter] = true;
     --missing_[bucket_of_[parameter]];
     while (next_bucket_ < missing_.size() && missing_[next_bucket_] == 0 && !hook_error_) {
       try {

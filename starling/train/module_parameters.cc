@@ -56,6 +56,7 @@ struct ModuleParameters::State {
     std::shared_ptr<torch::autograd::Node> accumulator;
     std::size_t begin = 0;
   };
+  explicit State(torch::nn::Module& owner) : module(owner) {}
   torch::nn::Module& module;
   std::vector<Trainable> trainable;
   std::vector<ParameterFacts> facts;
@@ -70,7 +71,7 @@ struct ModuleParameters::State {
 };
 
 ModuleParameters::ModuleParameters(torch::nn::Module& module)
-    : state_(new State{.module = module}) {
+    : state_(std::make_unique<State>(module)) {
   State& s = *state_;
   for (const auto& item : module.named_parameters(true)) {
     const at::Tensor& tensor = item.value();
@@ -272,9 +273,9 @@ const std::byte* ModuleParameters::gradient(std::size_t parameter) {
 
 void ModuleParameters::drop_gradient(std::size_t parameter) {
   State::Trainable& own = state_->trainable[parameter];
-  own.gradient = {};
+  own.gradient.reset();
   if (!state_->keep_gradients) {
-    own.tensor.mutable_grad() = {};
+    own.tensor.mutable_grad().reset();
   }
 }
 
