@@ -19,10 +19,12 @@
 #include <string_view>
 #include <vector>
 
+#include "bench/train/plain_update.h"
 #include "starling/base/time.h"
 #include "starling/kernels/copy.h"
 #include "starling/kernels/mix.h"
 #include "starling/kernels/sum.h"
+#include "starling/kernels/update.h"
 #include "starling/kernels/wire.h"
 
 namespace starling::kernels {
@@ -149,6 +151,7 @@ class Bench {
     converts<Fp16, float>("fp16/float", size);
     converts<Bf16, double>("bf16/double", size);
     converts<Fp16, double>("fp16/double", size);
+    updates(size);
   }
 
   const std::vector<Row>& rows() const { return rows_; }
@@ -215,6 +218,42 @@ class Bench {
     race(
         fmt::format("unpack {}", type), bytes, [=] { unpack(wide, narrow); },
         [=] { plain_convert(wide.data(), narrow.data(), n); });
+    std::fill(memory_.begin(), memory_.end(), 1.0);
+  }
+
+  // AdamW with a mix and a snapshot: five streams are read, four written, of which three are both.
+  void updates(std::size_t size) {
+    const std::size_t n = size / 9 / sizeof(float);
+    const auto stream = [&](std::size_t number) {
+      auto* memory = buffer<float>(number, n * sizeof(float));
+      std::fill_n(memory, n, 1.5f);
+      return memory;
+    };
+    float* const model = stream(0);
+    float* const copy = stream(1);
+    float* const result = stream(2);
+    float* const gradient = stream(3);
+    float* const m = stream(4);
+    float* const v = stream(5);
+    const Streams<float> streams{.size = n,
+                                 .from = model,
+                                 .into = model,
+                                 .copy = copy,
+                                 .result = result,
+                                 .of_from = 0.5f,
+                                 .of_result = 0.5f,
+                                 .gradient = gradient};
+    const AdamStep<float> step{.lr = 1e-3f,
+                               .beta1 = 0.9f,
+                               .rest1 = 0.1f,
+                               .beta2 = 0.999f,
+                               .rest2 = 0.001f,
+                               .epsilon = 1e-8f,
+                               .shrink = 0.99999f};
+    race(
+        "mix, adamw and copy float", 9 * n * sizeof(float),
+        [=] { update_adam(streams, step, m, v, nullptr); },
+        [=] { train::plain_adamw(model, copy, result, 0.5f, 0.5f, gradient, m, v, n, step); });
     std::fill(memory_.begin(), memory_.end(), 1.0);
   }
 

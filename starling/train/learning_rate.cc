@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <memory>
 #include <numbers>
 #include <utility>
 
@@ -81,8 +82,8 @@ class Parser {
 
   double number(std::string_view text) const {
     double value = 0;
-    const char* const end = text.data() + text.size();
-    const auto [rest, error] = std::from_chars(text.data(), end, value);
+    const char* const end = std::to_address(text.end());
+    const auto [rest, error] = std::from_chars(std::to_address(text.begin()), end, value);
     if (error != std::errc() || rest != end) {
       fail();
     }

@@ -88,7 +88,8 @@ kernels::SgdStep<T> step_of(const SGD& config, std::int64_t t, double lr, double
 template <typename T, class Config>
 kernels::AdamStep<T> step_of(const Config& config, std::int64_t t, double lr, double decay) {
   const std::int64_t window = window_of(config);
-  const auto k = static_cast<double>((t + window - 1) / window);
+  const std::int64_t windows = (t + window - 1) / window;  // that have begun
+  const auto k = static_cast<double>(windows);
   return {.lr = static_cast<T>(lr),
           .beta1 = static_cast<T>(config.beta1),
           .rest1 = static_cast<T>(1 - config.beta1),
