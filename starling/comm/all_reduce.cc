@@ -25,16 +25,39 @@ bool all_share(Engine& engine, std::span<const Rank> members) {
 }
 
 Operation::Greet greeting_of(AllReduce algorithm) {
-  return algorithm == AllReduce::Doubling ? Operation::Greet::BeforeBulk
-         : algorithm == AllReduce::Shared ? Operation::Greet::Never
-                                          : Operation::Greet::Always;
+  switch (algorithm) {
+    case AllReduce::Doubling:
+    case AllReduce::Gather:
+      return Operation::Greet::BeforeBulk;
+    case AllReduce::Shared:
+      return Operation::Greet::Never;
+    default:
+      return Operation::Greet::Always;
+  }
 }
 
-Task<void> body(Operation& op, ConstBuffer in, Buffer out, AllReduce algorithm) {
+// Whether the algorithm takes the input as it is and rounds on the way.
+bool rounds_itself(AllReduce algorithm) {
+  return algorithm == AllReduce::Direct || algorithm == AllReduce::Gather ||
+         algorithm == AllReduce::Shared;
+}
+
+ConstBuffer rounded(Operation& op, ConstBuffer in) {
+  const Blob copy = op.scratch(in.blob.size);
+  op.arithmetic().through_bf16(in.type, copy, in.blob);
+  return {in.type, copy};
+}
+
+Task<void> body(Operation& op, ConstBuffer in, Buffer out, AllReduce algorithm,
+                Precision precision) {
   require_buffers("all-reduce", in, out);
   if (op.count() == 1) {
-    op.arithmetic().copy(out.blob, in.blob);
+    precision == Precision::Full ? op.arithmetic().copy(out.blob, in.blob)
+                                 : op.arithmetic().through_bf16(in.type, out.blob, in.blob);
     co_return;
+  }
+  if (precision != Precision::Full && !rounds_itself(algorithm)) {
+    in = rounded(op, in);
   }
   switch (algorithm) {
     case AllReduce::Auto:
@@ -44,16 +67,19 @@ Task<void> body(Operation& op, ConstBuffer in, Buffer out, AllReduce algorithm) 
       co_await reduce_by_doubling(op, in, out);
       break;
     case AllReduce::Direct:
-      co_await reduce_directly(op, in, out);
+      co_await reduce_directly(op, in, out, precision);
       break;
     case AllReduce::Halving:
       co_await reduce_by_halving(op, in, out);
       break;
     case AllReduce::Shared:
-      co_await reduce_in_shared_memory(op, in, out);
+      co_await reduce_in_shared_memory(op, in, out, precision);
       break;
     case AllReduce::Ring:
       co_await reduce_on_ring(op, in, out);
+      break;
+    case AllReduce::Gather:
+      co_await reduce_by_gathering(op, in, out, precision);
       break;
   }
 }
@@ -74,11 +100,16 @@ std::string_view name_of(AllReduce algorithm) {
       return "shared";
     case AllReduce::Ring:
       return "ring";
+    case AllReduce::Gather:
+      return "gather";
   }
   return "unknown";
 }
 
-AllReduce choose(std::size_t members, std::size_t bytes) {
+AllReduce choose(std::size_t members, std::size_t bytes, std::size_t shrink) {
+  if (shrink > 1 && members <= 1 + shrink) {
+    return AllReduce::Gather;
+  }
   if (bytes <= kSmall) {
     return AllReduce::Doubling;
   }
@@ -86,20 +117,21 @@ AllReduce choose(std::size_t members, std::size_t bytes) {
                                                                    : AllReduce::Halving;
 }
 
-Task<Report> all_reduce(Engine& engine, Call call, ConstBuffer in, Buffer out,
-                        AllReduce algorithm) {
+Task<Report> all_reduce(Engine& engine, Call call, ConstBuffer in, Buffer out, AllReduce algorithm,
+                        Precision precision) {
   if (algorithm == AllReduce::Auto) {
     algorithm = all_share(engine, call.members) && in.blob.size > kSmall
                     ? AllReduce::Shared
-                    : choose(call.members.size(), in.blob.size);
+                    : choose(call.members.size(), in.blob.size, shrink(in.type, precision));
   }
   Operation op(engine, call,
                {.elements = in.elements(),
                 .kind = Kind::AllReduce,
                 .type = in.type,
-                .algorithm = static_cast<std::uint8_t>(algorithm)},
+                .algorithm = static_cast<std::uint8_t>(algorithm),
+                .precision = precision},
                Operation::Reach::Group, greeting_of(algorithm));
-  co_return co_await op.run(body(op, in, out, algorithm));
+  co_return co_await op.run(body(op, in, out, algorithm, precision));
 }
 
 }  // namespace starling::comm

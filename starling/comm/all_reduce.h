@@ -4,6 +4,15 @@
 // The sum is one fixed binary tree over the members in rank order (kernels/sum.h), element by
 // element: the same bits whatever the algorithm, the chunk length and the transport. Only the ring,
 // kept as the rival, adds up in another order.
+//
+// With Precision::Bf16 it is the sum of what everyone's buffer unpacks to when it was packed to
+// bf16 (kernels/wire.h), the own one too: each contribution is rounded once, the sum is made in the
+// type of the buffers and travels as it is. Bits as above: unpack, then sum. What it costs, for
+// buffers of S bytes that take S/f on the wire (f = 2 for float, 4 for double), k members:
+//   gather   (k-1) S/f              everyone sends everyone all it has and all sum
+//   direct   (k-1)/k (S/f + S)      the owner of a segment sums it
+// so gather, which also saves a hop, sends no more than direct as long as k <= 1 + f. The other
+// algorithms run on a rounded copy of the input and save no bytes.
 #pragma once
 
 #include <cstdint>
@@ -24,21 +33,25 @@ enum class AllReduce : std::uint8_t {
   Halving,   // all_reduce_halving.cc: as many bytes in log k hops, for many members
   Shared,    // all_reduce_shared.cc: in place, where all members map each other's memory
   Ring,      // all_reduce_ring.cc: the rival
+  Gather,    // all_reduce_gather.cc: everyone sums everything; one hop
 };
 std::string_view name_of(AllReduce algorithm);
 
-// What Auto stands for with `members` workers and `bytes` bytes.
-AllReduce choose(std::size_t members, std::size_t bytes);
+// What Auto stands for with `members` workers and `bytes` bytes, of which contributions take
+// `shrink` times fewer on the wire (arithmetic.h).
+AllReduce choose(std::size_t members, std::size_t bytes, std::size_t shrink = 1);
 
 // `out` is the sum; the reader divides. `in` and `out` do not overlap.
 Task<Report> all_reduce(Engine& engine, Call call, ConstBuffer in, Buffer out,
-                        AllReduce algorithm = AllReduce::Auto);
+                        AllReduce algorithm = AllReduce::Auto,
+                        Precision precision = Precision::Full);
 
 // The bodies, one file each.
 Task<void> reduce_by_doubling(Operation& op, ConstBuffer in, Buffer out);
-Task<void> reduce_directly(Operation& op, ConstBuffer in, Buffer out);
+Task<void> reduce_directly(Operation& op, ConstBuffer in, Buffer out, Precision precision);
+Task<void> reduce_by_gathering(Operation& op, ConstBuffer in, Buffer out, Precision precision);
 Task<void> reduce_by_halving(Operation& op, ConstBuffer in, Buffer out);
-Task<void> reduce_in_shared_memory(Operation& op, ConstBuffer in, Buffer out);
+Task<void> reduce_in_shared_memory(Operation& op, ConstBuffer in, Buffer out, Precision precision);
 Task<void> reduce_on_ring(Operation& op, ConstBuffer in, Buffer out);
 
 }  // namespace starling::comm

@@ -5,7 +5,8 @@
 //
 // Buffers outside the pool are staged through it, block by block and in turn through two stages:
 // while block b is summed, block b + 1 is copied in and b - 1 copied out; a block is short enough
-// to stay in the caches. If all buffers are in the pool there is one block and no copy.
+// to stay in the caches. If all buffers are in the pool there is one block and no copy. What has to
+// be rounded is always staged, and rounded on its way in: that takes no further pass over memory.
 //
 //   gather the names of everyone's memory                     (nobody starts before all are in)
 //   for each block:   sum own segment into all outputs; barrier
@@ -58,8 +59,13 @@ struct Names {
 
 class Shared {
  public:
-  Shared(Operation& op, ConstBuffer in, Buffer out)
-      : op_(op), endpoint_(op.engine().endpoint()), in_(in), out_(out), names_(op.count()) {}
+  Shared(Operation& op, ConstBuffer in, Buffer out, Precision precision)
+      : op_(op),
+        endpoint_(op.engine().endpoint()),
+        in_(in),
+        out_(out),
+        precision_(precision),
+        names_(op.count()) {}
 
   Task<void> run() {
     publish();
@@ -116,7 +122,7 @@ class Shared {
 
   void publish() {
     Names& own = names_[op_.self()];
-    const auto in = endpoint_.publish(in_.blob);
+    const auto in = precision_ == Precision::Full ? endpoint_.publish(in_.blob) : std::nullopt;
     const auto out = in ? endpoint_.publish(out_.blob) : std::nullopt;
     if (in && out) {
       own = {.in = *in, .out = *out, .staged = 0};
@@ -148,8 +154,10 @@ class Shared {
     if (staged(op_.self()) && !block(b).empty()) {
       const Segments::Range range = block(b);
       const std::size_t at = begin_of(op_.self(), b);
-      op_.arithmetic().copy(stage_in_.slice(at, at + range.size()),
-                            in_.blob.slice(range.begin, range.end));
+      const Blob stage = stage_in_.slice(at, at + range.size());
+      const ConstBlob from = in_.blob.slice(range.begin, range.end);
+      precision_ == Precision::Full ? op_.arithmetic().copy(stage, from)
+                                    : op_.arithmetic().through_bf16(in_.type, stage, from);
     }
   }
 
@@ -245,6 +253,7 @@ class Shared {
   Endpoint& endpoint_;
   ConstBuffer in_;
   Buffer out_;
+  Precision precision_;
   std::vector<Names> names_;  // by position
   Blob stage_;
   Blob stage_in_;
@@ -257,12 +266,12 @@ class Shared {
 
 }  // namespace
 
-Task<void> reduce_in_shared_memory(Operation& op, ConstBuffer in, Buffer out) {
+Task<void> reduce_in_shared_memory(Operation& op, ConstBuffer in, Buffer out, Precision precision) {
   for (std::size_t i = 0; i < op.count(); ++i) {
     require(op.engine().endpoint().shares_with(op.member(i)),
             "worker {} does not share memory with worker {}", op.member(op.self()), op.member(i));
   }
-  Shared shared(op, in, out);
+  Shared shared(op, in, out, precision);
   std::exception_ptr failure;
   try {
     co_await shared.run();

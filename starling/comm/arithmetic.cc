@@ -11,6 +11,7 @@
 #include "starling/kernels/copy.h"
 #include "starling/kernels/mix.h"
 #include "starling/kernels/sum.h"
+#include "starling/kernels/sum_packed.h"
 #include "starling/kernels/sum_to_all.h"
 #include "starling/kernels/wire.h"
 
@@ -20,6 +21,11 @@ namespace {
 template <typename T>
 std::span<T> as(Blob blob) {
   return {reinterpret_cast<T*>(blob.data), blob.size / sizeof(T)};
+}
+
+template <typename T>
+std::span<const T> as(ConstBlob blob) {
+  return {reinterpret_cast<const T*>(blob.data), blob.size / sizeof(T)};
 }
 
 template <typename T>
@@ -52,9 +58,10 @@ void mix_of(Blob into, std::span<const ConstBlob> sources, std::span<const doubl
   kernels::mix(as<T>(into), pointers<T>(sources), rounded);
 }
 
-void check_sizes(Blob into, std::span<const ConstBlob> sources) {
+// `fewer`: how many times fewer bytes a source takes than the result.
+void check_sizes(Blob into, std::span<const ConstBlob> sources, std::size_t fewer = 1) {
   for (const ConstBlob& source : sources) {
-    check(source.size == into.size && source.data != nullptr && into.data != nullptr,
+    check(source.size * fewer == into.size && source.data != nullptr && into.data != nullptr,
           "arithmetic on {} and {} bytes", source.size, into.size);
   }
 }
@@ -62,8 +69,8 @@ void check_sizes(Blob into, std::span<const ConstBlob> sources) {
 template <typename T>
 void through_bf16_of(Blob into, ConstBlob from) {
   std::array<kernels::Bf16, 1024> wire;
-  const std::span<const T> in(reinterpret_cast<const T*>(from.data), from.size / sizeof(T));
-  const std::span<T> out(reinterpret_cast<T*>(into.data), in.size());
+  const std::span<const T> in = as<T>(from);
+  const std::span<T> out = as<T>(into);
   for (std::size_t at = 0; at < in.size(); at += wire.size()) {
     const std::size_t count = std::min(wire.size(), in.size() - at);
     kernels::pack(std::span(wire).first(count), in.subspan(at, count));
@@ -76,6 +83,10 @@ void through_bf16_of(Blob into, ConstBlob from) {
 std::size_t size_of(Type type) { return type == Type::Float64 ? 8 : 4; }
 
 std::string_view name_of(Type type) { return type == Type::Float64 ? "float64" : "float32"; }
+
+std::size_t shrink(Type type, Precision precision) {
+  return precision == Precision::Full ? 1 : size_of(type) / sizeof(kernels::Bf16);
+}
 
 void require_buffers(std::string_view who, ConstBuffer in, Buffer out) {
   require(in.blob.size > 0, "{}: the buffer is empty", who);
@@ -124,6 +135,20 @@ void KernelArithmetic::copy(Blob into, ConstBlob from, kernels::Store store) con
 void KernelArithmetic::through_bf16(Type type, Blob into, ConstBlob from) const {
   check(into.size == from.size, "{} bytes through bf16 into {}", from.size, into.size);
   type == Type::Float64 ? through_bf16_of<double>(into, from) : through_bf16_of<float>(into, from);
+}
+
+void KernelArithmetic::pack(Type type, Blob into, ConstBlob from) const {
+  check(into.size * shrink(type, Precision::Bf16) == from.size, "{} bytes packed into {}",
+        from.size, into.size);
+  type == Type::Float64 ? kernels::pack(as<kernels::Bf16>(into), as<double>(from))
+                        : kernels::pack(as<kernels::Bf16>(into), as<float>(from));
+}
+
+void KernelArithmetic::sum_packed(Type type, Blob into, std::span<const ConstBlob> sources) const {
+  check_sizes(into, sources, shrink(type, Precision::Bf16));
+  const std::vector<const kernels::Bf16*> packed = pointers<kernels::Bf16>(sources);
+  type == Type::Float64 ? kernels::sum_packed(as<double>(into), packed)
+                        : kernels::sum_packed(as<float>(into), packed);
 }
 
 Scratch KernelArithmetic::scratch(std::size_t bytes) const {

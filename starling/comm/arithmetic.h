@@ -16,6 +16,14 @@ enum class Type : std::uint8_t { Float32, Float64 };
 std::size_t size_of(Type type);
 std::string_view name_of(Type type);
 
+// How exactly contributions travel.
+enum class Precision : std::uint8_t {
+  Full,  // as they are
+  Bf16,  // rounded once, to the nearest (kernels/wire.h); what is made of them is not
+};
+// How many times fewer bytes a contribution takes on the wire than in memory.
+std::size_t shrink(Type type, Precision precision);
+
 // Memory for the duration of a collective.
 class Scratch {
  public:
@@ -46,6 +54,10 @@ class Arithmetic {
                     kernels::Store store = kernels::Store::Cached) const = 0;
   // What arrives of `from` if it travels as bf16.
   virtual void through_bf16(Type type, Blob into, ConstBlob from) const = 0;
+  // `from` as bf16. Requires: `into` holds as many elements, in shrink() times fewer bytes.
+  virtual void pack(Type type, Blob into, ConstBlob from) const = 0;
+  // The fixed-tree sum of packed sources: that of what they unpack to. `into` is none of them.
+  virtual void sum_packed(Type type, Blob into, std::span<const ConstBlob> sources) const = 0;
   virtual Scratch scratch(std::size_t bytes) const = 0;
 };
 
@@ -59,6 +71,8 @@ class KernelArithmetic final : public Arithmetic {
                   kernels::Store store) const override;
   void copy(Blob into, ConstBlob from, kernels::Store store) const override;
   void through_bf16(Type type, Blob into, ConstBlob from) const override;
+  void pack(Type type, Blob into, ConstBlob from) const override;
+  void sum_packed(Type type, Blob into, std::span<const ConstBlob> sources) const override;
   Scratch scratch(std::size_t bytes) const override;
 };
 
@@ -71,6 +85,8 @@ class NullArithmetic final : public Arithmetic {
                   kernels::Store) const override {}
   void copy(Blob, ConstBlob, kernels::Store) const override {}
   void through_bf16(Type, Blob, ConstBlob) const override {}
+  void pack(Type, Blob, ConstBlob) const override {}
+  void sum_packed(Type, Blob, std::span<const ConstBlob>) const override {}
   Scratch scratch(std::size_t bytes) const override { return Scratch(Blob{nullptr, bytes}); }
 };
 

@@ -168,7 +168,7 @@ Cost doubling_cost(std::size_t k, double bytes, Link link) {
 
 // all_reduce_direct.cc, whole segments. These differ by 64 bytes, which matters when they are
 // short.
-Cost direct_cost(std::size_t k, double bytes, Link link) {
+Cost direct_cost(std::size_t k, double bytes, Link link, std::size_t shrink) {
   const Segments cut(static_cast<std::size_t>(bytes), k, 0);
   std::vector<Cards::Program> programs(k, Cards::Program(2));
   for (std::size_t i = 0; i < k; ++i) {
@@ -176,7 +176,7 @@ Cost direct_cost(std::size_t k, double bytes, Link link) {
     for (std::size_t d = 1; d < k; ++d) {
       const std::size_t peer = (i + d) % k;
       if (const std::size_t theirs = cut.segment(peer).size(); theirs > 0) {
-        programs[i][0].sends.emplace_back(peer, static_cast<double>(theirs));
+        programs[i][0].sends.emplace_back(peer, static_cast<double>(theirs / shrink));
         ++programs[i][1].awaited;
       }
       if (own > 0) {
@@ -229,29 +229,34 @@ Cost broadcast_cost(std::size_t members, double bytes, std::size_t chunk, Link l
   return {.seconds = 2 * link.latency + sending + passing, .bytes = bytes};
 }
 
-Cost all_reduce_cost(AllReduce algorithm, std::size_t members, double bytes, Link link) {
+Cost all_reduce_cost(AllReduce algorithm, std::size_t members, double bytes, Link link,
+                     std::size_t shrink) {
   if (members == 1) {
     return {};
   }
   const double k = static_cast<double>(members);
+  const double contribution = bytes / static_cast<double>(shrink);
   switch (algorithm) {
     case AllReduce::Auto:
-      return all_reduce_cost(choose(members, static_cast<std::size_t>(bytes)), members, bytes,
-                             link);
+      return all_reduce_cost(choose(members, static_cast<std::size_t>(bytes), shrink), members,
+                             bytes, link, shrink);
     case AllReduce::Doubling:
       return doubling_cost(members, bytes, link);
     case AllReduce::Direct:
       if (members <= kFollowed) {
-        return direct_cost(members, bytes, link);
+        return direct_cost(members, bytes, link, shrink);
       }
-      return {.seconds = 2 * (link.latency + (k - 1) * (hop(bytes / k, link) - link.latency)),
-              .bytes = 2 * (k - 1) / k * bytes};
+      return {.seconds = 2 * link.latency + (k - 1) * (hop(contribution / k, link) +
+                                                       hop(bytes / k, link) - 2 * link.latency),
+              .bytes = (k - 1) / k * (contribution + bytes)};
     case AllReduce::Halving:
       return halving_cost(members, bytes, link);
     case AllReduce::Shared:
       break;  // nothing travels but small messages, and memory takes no time on a virtual network
     case AllReduce::Ring:
       return {.seconds = 2 * (k - 1) * hop(bytes / k, link), .bytes = 2 * (k - 1) / k * bytes};
+    case AllReduce::Gather:
+      return exchange_cost(members - 1, contribution, link);
   }
   check(false, "no closed form for algorithm {}", static_cast<int>(algorithm));
   return {};

@@ -23,8 +23,10 @@ struct Cost {
 Cost barrier_cost(std::size_t members, Link link);
 // `chunk` as in EngineOptions.
 Cost broadcast_cost(std::size_t members, double bytes, std::size_t chunk, Link link);
-// Auto is resolved as all_reduce does.
-Cost all_reduce_cost(AllReduce algorithm, std::size_t members, double bytes, Link link);
+// Auto is resolved as all_reduce does. Contributions take `shrink` times fewer bytes on the wire
+// (arithmetic.h).
+Cost all_reduce_cost(AllReduce algorithm, std::size_t members, double bytes, Link link,
+                     std::size_t shrink = 1);
 // The most neighbours that any worker sends to or receives from.
 Cost exchange_cost(std::size_t neighbours, double bytes, Link link);
 Cost push_cost(std::size_t neighbours, double bytes, Link link);

@@ -29,7 +29,7 @@ struct Signature {
   Kind kind = Kind::Barrier;
   Type type = Type::Float32;
   std::uint8_t algorithm = 0;
-  std::uint8_t reserved = 0;
+  Precision precision = Precision::Full;
   friend bool operator==(const Signature&, const Signature&) = default;
 };
 

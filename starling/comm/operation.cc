@@ -237,6 +237,10 @@ bool Operation::try_send(const Sending& sending) {
     return false;
   }
   Request& request = new_request(Request::State::Send, sending.to, sending.slot);
+  request.loan_ = sending.loan;
+  if (sending.loan != nullptr) {
+    sending.loan->out = true;
+  }
   ++target.sends;
   ++under_way_;
   engine_.endpoint_.send(to, tag(sending.slot), sending.data, request);
@@ -288,12 +292,19 @@ void Operation::sent(Request& request, Finish how) {
   --target.sends;
   progress();
   const std::size_t position = request.position_;
+  Loan* loan = request.loan_;
+  if (loan != nullptr) {
+    loan->out = false;
+  }
   free_request(request);
   if (how == Finish::Lost) {
     peer_lost(members_[position]);
   }
   wake(&target);
   wake(&under_way_);
+  if (loan != nullptr) {
+    wake(loan);
+  }
 }
 
 void Operation::received(Request& request, Finish how, std::size_t bytes) {
@@ -352,6 +363,10 @@ void Operation::charge(std::size_t position) {
   }
 }
 
+void Operation::Returning::await_suspend(std::coroutine_handle<> body) const {
+  operation.wait(body, loan, from, "its receipt of an earlier piece");
+}
+
 void Operation::Drain::await_suspend(std::coroutine_handle<> body) const {
   operation.wait(body, &operation.under_way_, std::nullopt, "its messages to be taken");
 }
@@ -405,7 +420,8 @@ void Operation::announce() const {
 
 void Operation::mismatch(Rank from, const Signature& theirs) {
   const auto say = [](const Signature& s) {
-    return fmt::format("{} of {} {}", name_of(s.kind), s.elements, name_of(s.type));
+    return fmt::format("{} of {} {}{}", name_of(s.kind), s.elements, name_of(s.type),
+                       s.precision == Precision::Bf16 ? " as bf16" : "");
   };
   std::string text = fmt::format("{}: worker {} brings {}, worker {} brings {}", title(),
                                  engine_.rank(), say(signature_), from, say(theirs));
@@ -447,6 +463,11 @@ std::span<std::byte> Operation::memory(std::size_t bytes) {
   return {memory_.back().get(), bytes};
 }
 
+std::span<Loan> Operation::loans(std::size_t count) {
+  loans_.push_back(std::make_unique<Loan[]>(count));
+  return {loans_.back().get(), count};
+}
+
 std::size_t Operation::position_of(Rank rank) const {
   const auto place = std::lower_bound(members_.begin(), members_.end(), rank);
   check(place != members_.end() && *place == rank, "worker {} is not in operation {}", rank, id_);
@@ -462,6 +483,7 @@ Request& Operation::new_request(Request::State state, std::size_t position, Slot
   request.state_ = state;
   request.position_ = static_cast<std::uint32_t>(position);
   request.slot_ = slot;
+  request.loan_ = nullptr;
   request.next_ = nullptr;
   return request;
 }
@@ -478,6 +500,7 @@ Tag Operation::tag(Slot slot) const {
                               (static_cast<std::uint64_t>(signature_.kind) << 50) ^
                               (static_cast<std::uint64_t>(signature_.type) << 54) ^
                               (static_cast<std::uint64_t>(signature_.algorithm) << 58) ^
+                              (static_cast<std::uint64_t>(signature_.precision) << 62) ^
                               signature_.chunk;
   return ((id_ & 0xFFFFFF) << 40) | (((shape * 0x9E3779B97F4A7C15u) >> 52) << 28) | slot;
 }

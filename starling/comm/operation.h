@@ -43,6 +43,11 @@ using Slot = std::uint32_t;
 
 class Operation;
 
+// Memory that a message is sent from and that is filled again when the message has been taken.
+struct Loan {
+  bool out = false;
+};
+
 // A message that this worker awaits, or a send under way. Owned by its operation.
 class Request final : private Completion {
  public:
@@ -68,6 +73,7 @@ class Request final : private Completion {
   Slot slot_ = 0;
   Blob into_;
   const char* what_ = "";
+  Loan* loan_ = nullptr;     // of a send
   Request* next_ = nullptr;  // in a list of expected mail, or of free requests
 };
 
@@ -108,6 +114,7 @@ class Operation final : private Cancellation::Subscriber {
   Blob scratch(std::size_t bytes);
   // The same for what is not payload: real also where payload is weightless.
   std::span<std::byte> memory(std::size_t bytes);
+  std::span<Loan> loans(std::size_t count);
 
   Request& receive(std::size_t from, Slot slot, Blob into, const char* what);
 
@@ -116,11 +123,29 @@ class Operation final : private Cancellation::Subscriber {
     std::size_t to;
     Slot slot;
     ConstBlob data;
+    Loan* loan;
     bool await_ready() const { return operation.try_send(*this); }
     void await_suspend(std::coroutine_handle<> body) const;
     void await_resume() const { operation.throw_if_failed(); }
   };
-  Sending send(std::size_t to, Slot slot, ConstBlob data) { return {*this, to, slot, data}; }
+  // Without a loan `data` stays as it is until nothing of this operation is under way.
+  Sending send(std::size_t to, Slot slot, ConstBlob data, Loan* loan = nullptr) {
+    return {*this, to, slot, data, loan};
+  }
+
+  struct Returning {
+    Operation& operation;
+    std::size_t from;
+    Loan* loan;
+    bool await_ready() const {
+      return loan == nullptr || !loan->out || operation.failure_ != nullptr;
+    }
+    void await_suspend(std::coroutine_handle<> body) const;
+    void await_resume() const { operation.throw_if_failed(); }
+  };
+  // co_await op.returned(from, loan): until member `from` has taken what was sent to it with `loan`
+  // (none: at once).
+  Returning returned(std::size_t from, Loan* loan) { return {*this, from, loan}; }
 
  private:
   friend class Engine;
@@ -213,6 +238,7 @@ class Operation final : private Cancellation::Subscriber {
   Request* free_ = nullptr;
   std::vector<Scratch> scratch_;
   std::vector<std::unique_ptr<std::byte[]>> memory_;
+  std::vector<std::unique_ptr<Loan[]>> loans_;
   std::size_t under_way_ = 0;  // bulk requests posted and not finished
   Waiting waiting_;
   Time started_{};

@@ -266,12 +266,14 @@ Task<void> Rounds::in_group(std::span<const Rank> members, Contribution::Pass pa
 
 Task<void> Rounds::sum_parts(std::span<const Rank> members, Contribution::Pass pass) {
   const std::vector<std::size_t> ends = parts_of(pass);
+  const Precision precision = options_.bf16 ? Precision::Bf16 : Precision::Full;
   std::size_t begin = 0;
   for (std::size_t k = 0; k < ends.size(); begin = ends[k++]) {
     co_await contribution_.ready(k);
     co_await all_reduce(engine_, {.id = id(kFirstPart + k), .members = members},
                         {pass.in.type, pass.in.blob.slice(begin, ends[k])},
-                        {pass.out.type, pass.out.blob.slice(begin, ends[k])});
+                        {pass.out.type, pass.out.blob.slice(begin, ends[k])}, AllReduce::Auto,
+                        precision);
     contribution_.arrived(k, outcome_);
     progressed_.raise();
   }

@@ -39,7 +39,7 @@ struct RoundsOptions {
   // Where the parts of the model end, in bytes, each an exchange of its own; none: the whole at
   // once.
   std::vector<std::size_t> parts{};
-  // Contributions travel as bf16, in groups.
+  // Contributions travel as bf16, in groups (all_reduce.h).
   bool bf16 = false;
   // Push-sum: shares and weights travel along directed edges.
   bool push = false;

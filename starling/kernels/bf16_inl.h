@@ -1,5 +1,5 @@
-// Rounding to Bf16 (wire.h), shared by the wire and by updates that take back what was rounded.
-// Compiled once per instruction set.
+// Bf16 (wire.h) in registers, shared by the wire, by sums of what travelled and by updates that take
+// back what was rounded. Compiled once per instruction set.
 #if defined(STARLING_KERNELS_BF16_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef STARLING_KERNELS_BF16_INL_H_
 #undef STARLING_KERNELS_BF16_INL_H_
@@ -11,10 +11,16 @@
 
 #include <cstdint>
 
+#include "starling/kernels/wire.h"
+
 HWY_BEFORE_NAMESPACE();
 namespace starling::kernels {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
+
+// Everywhere DF is a tag of float and Patterns the vector of as many 16-bit patterns.
+template <class DF>
+using Patterns = hn::Vec<hn::Rebind<std::uint16_t, DF>>;
 
 // A float whose upper half is the Bf16.
 template <class DF>
@@ -27,6 +33,16 @@ HWY_INLINE hn::Vec<DF> round_upper_half(DF df, hn::Vec<DF> v) {
   const auto rounded = hn::Add(bits, hn::Add(odd, hn::Set(du, 0x7fff)));
   const auto quiet = hn::Or(bits, hn::Set(du, 0x00400000));
   return hn::IfThenElse(hn::IsNaN(v), hn::BitCast(df, quiet), hn::BitCast(df, rounded));
+}
+
+// The way back, exactly; a NaN is made quiet.
+template <class DF>
+HWY_INLINE hn::Vec<DF> widen(Bf16, DF df, Patterns<DF> v) {
+  const hn::Rebind<std::uint32_t, DF> du;
+  const auto bits = hn::ShiftLeft<16>(hn::PromoteTo(du, v));
+  const auto result = hn::BitCast(df, bits);
+  const auto quiet = hn::BitCast(df, hn::Set(du, 0x00400000));
+  return hn::Or(result, hn::IfThenElseZero(hn::IsNaN(result), quiet));
 }
 
 // Doubles as floats that round to the same pattern: 13 bits of fraction are kept, more than either

@@ -25,10 +25,6 @@ namespace HWY_NAMESPACE {
 #define STARLING_HAS_FP16 0
 #endif
 
-// Everywhere DF is a tag of float and Patterns the vector of as many 16-bit patterns.
-template <class DF>
-using Patterns = hn::Vec<hn::Rebind<std::uint16_t, DF>>;
-
 // narrow: floats to patterns of the wire.
 template <class DF>
 HWY_INLINE Patterns<DF> narrow(Bf16, DF df, hn::Vec<DF> v) {
@@ -85,16 +81,7 @@ HWY_INLINE hn::Vec<D16> narrow_two(Fp16, D16 d16, hn::Vec<DF> first, hn::Vec<DF>
 }
 #endif
 
-// widen: the way back, exactly.
-template <class DF>
-HWY_INLINE hn::Vec<DF> widen(Bf16, DF df, Patterns<DF> v) {
-  const hn::Rebind<std::uint32_t, DF> du;
-  const auto bits = hn::ShiftLeft<16>(hn::PromoteTo(du, v));
-  const auto result = hn::BitCast(df, bits);
-  const auto quiet = hn::BitCast(df, hn::Set(du, 0x00400000));
-  return hn::Or(result, hn::IfThenElseZero(hn::IsNaN(result), quiet));
-}
-
+// widen: the way back, exactly; that of Bf16 is in bf16_inl.h.
 template <class DF>
 HWY_INLINE hn::Vec<DF> widen(Fp16, DF df, Patterns<DF> v) {
 #if STARLING_HAS_FP16

@@ -59,6 +59,11 @@ class Simulation {
     return options_.kind == CollectiveKind::Ring ? AllReduce::Ring : options_.algorithm;
   }
 
+  comm::Precision precision() const {
+    return reduces() ? options_.precision : comm::Precision::Full;
+  }
+  std::size_t shrink() const { return comm::shrink(comm::Type::Float32, precision()); }
+
   void require_sense() const {
     require(!has_payload() || (bytes() >= 4 && bytes() % 4 == 0),
             "--bytes is {}: a buffer of float32 needs a positive multiple of 4", bytes());
@@ -153,7 +158,7 @@ class Simulation {
       case CollectiveKind::AllReduce:
       case CollectiveKind::Ring:
       case CollectiveKind::Group:
-        co_return co_await comm::all_reduce(engine, call, in, out, algorithm());
+        co_return co_await comm::all_reduce(engine, call, in, out, algorithm(), precision());
       case CollectiveKind::Broadcast:
         co_return co_await comm::broadcast(engine, call, Rank{0}, in, out);
       case CollectiveKind::Barrier:
@@ -188,7 +193,7 @@ class Simulation {
   std::vector<double> expected(Rank rank) const {
     std::vector<double> sum(bytes() / 4, 0.0);
     const auto add = [&](Rank from, double weight) {
-      const std::vector<float>& values = in_[from.index()];
+      const std::vector<float> values = as_travelled(in_[from.index()]);
       for (std::size_t i = 0; i < sum.size(); ++i) {
         sum[i] += weight * values[i];
       }
@@ -209,6 +214,21 @@ class Simulation {
     return sum;
   }
 
+  // What of these counts.
+  std::vector<float> as_travelled(std::vector<float> values) const {
+    if (precision() == comm::Precision::Bf16) {
+      const std::vector<float> given = values;
+      const comm::Buffer into = comm::output(std::span(values));
+      comm::KernelArithmetic().through_bf16(into.type, into.blob,
+                                            comm::input(std::span(given)).blob);
+    }
+    return values;
+  }
+
+  bool reduces() const {
+    return options_.kind == CollectiveKind::AllReduce || options_.kind == CollectiveKind::Ring ||
+           options_.kind == CollectiveKind::Group;
+  }
   bool mixes() const {
     return options_.kind == CollectiveKind::Neighbour || options_.kind == CollectiveKind::Push;
   }
@@ -243,11 +263,12 @@ class Simulation {
       case CollectiveKind::Group: {
         const std::size_t members = group_of(Rank{0}).size();
         result_.algorithm =
-            algorithm() == AllReduce::Auto ? comm::choose(members, bytes()) : algorithm();
-        result_.closed_form = comm::all_reduce_cost(result_.algorithm, members, size, link);
+            algorithm() == AllReduce::Auto ? comm::choose(members, bytes(), shrink()) : algorithm();
+        result_.closed_form =
+            comm::all_reduce_cost(result_.algorithm, members, size, link, shrink());
         // The last group may be smaller, and not cheaper.
         const std::size_t last = group_of(Rank{static_cast<std::uint32_t>(workers_ - 1)}).size();
-        const comm::Cost other = comm::all_reduce_cost(algorithm(), last, size, link);
+        const comm::Cost other = comm::all_reduce_cost(algorithm(), last, size, link, shrink());
         result_.closed_form = {.seconds = std::max(result_.closed_form.seconds, other.seconds),
                                .bytes = std::max(result_.closed_form.bytes, other.bytes)};
         break;

@@ -35,6 +35,7 @@ struct Late {
 struct CollectiveOptions {
   CollectiveKind kind = CollectiveKind::AllReduce;
   comm::AllReduce algorithm = comm::AllReduce::Auto;  // of AllReduce and Group
+  comm::Precision precision = comm::Precision::Full;  // the same
   Bytes bytes{1'000'000};
   std::size_t group_size = 8;  // of Group; the last group may be smaller
   std::size_t peers = 1;       // of Push

@@ -56,10 +56,26 @@ Task<void> reduce(Engine& engine, Trial& trial, std::uint64_t id, std::vector<Ra
   check_near_double(trial, members, out);
 }
 
+// Contributions as bf16: the bits of the fixed tree over what they unpack to, whatever the
+// algorithm.
+template <typename T>
+Task<void> reduce_rounded(Engine& engine, Trial& trial, std::uint64_t id, std::vector<Rank> members,
+                          AllReduce algorithm) {
+  const std::vector<T> in = trial.input<T>(engine.rank());
+  std::vector<T> out(in.size(), T{-1});
+  const comm::ConstBuffer input = comm::input(std::span(in));
+  const comm::Buffer output = comm::output(std::span(out));
+  co_await comm::all_reduce(engine, {.id = trial.id(id), .members = members}, input, output,
+                            algorithm, comm::Precision::Bf16);
+  trial.record(engine.rank(), std::as_bytes(std::span(out)));
+  check(same_bits(in, trial.input<T>(engine.rank())), "the input was changed");
+  check(same_bits(out, trial.rounded_sum<T>(members)), "not the bits of the fixed tree in bf16");
+}
+
 // In memory that the members share: their buffers lie there, or are staged, by worker and seed.
 template <typename T>
-Task<void> reduce_shared(Engine& engine, Trial& trial, std::uint64_t id,
-                         std::vector<Rank> members) {
+Task<void> reduce_shared(Engine& engine, Trial& trial, std::uint64_t id, std::vector<Rank> members,
+                         comm::Precision precision) {
   const std::vector<T>& given = trial.input<T>(engine.rank());
   const auto lies_there = [&](std::uint64_t turn) {
     return (trial.seed() / 2 + turn * engine.rank().value) % 3 == 0;
@@ -80,7 +96,7 @@ Task<void> reduce_shared(Engine& engine, Trial& trial, std::uint64_t id,
   std::exception_ptr error;
   try {
     co_await comm::all_reduce(engine, {.id = trial.id(id), .members = members}, input, output,
-                              AllReduce::Shared);
+                              AllReduce::Shared, precision);
   } catch (...) {
     error = std::current_exception();
   }
@@ -95,16 +111,36 @@ Task<void> reduce_shared(Engine& engine, Trial& trial, std::uint64_t id,
     std::rethrow_exception(error);
   }
   check(kept, "the input was changed");
-  check(same_bits(out, trial.sum<T>(members)), "not the bits of the fixed tree");
+  check(same_bits(out, precision == comm::Precision::Full ? trial.sum<T>(members)
+                                                          : trial.rounded_sum<T>(members)),
+        "not the bits of the fixed tree");
   trial.record(engine.rank(), std::as_bytes(std::span(out)));
 }
 
+template <comm::Precision kPrecision>
 Task<void> shared_case(Engine& engine, Trial& trial) {
   if (trial.seed() % 2 == 0) {
-    co_await reduce_shared<float>(engine, trial, 1, trial.everyone());
+    co_await reduce_shared<float>(engine, trial, 1, trial.everyone(), kPrecision);
   } else {
-    co_await reduce_shared<double>(engine, trial, 1, trial.group_of(engine.rank()));
+    co_await reduce_shared<double>(engine, trial, 1, trial.group_of(engine.rank()), kPrecision);
   }
+}
+
+template <AllReduce kAlgorithm>
+Task<void> rounded_case(Engine& engine, Trial& trial) {
+  if (trial.seed() % 2 == 0) {
+    co_await reduce_rounded<float>(engine, trial, 1, trial.everyone(), kAlgorithm);
+  } else {
+    co_await reduce_rounded<double>(engine, trial, 1, trial.everyone(), kAlgorithm);
+  }
+}
+
+// In groups, by the algorithms that run on a rounded copy as well.
+Task<void> rounded_group_case(Engine& engine, Trial& trial) {
+  constexpr AllReduce kEach[] = {AllReduce::Auto, AllReduce::Doubling, AllReduce::Direct,
+                                 AllReduce::Halving, AllReduce::Gather};
+  const std::vector<Rank> members = trial.group_of(engine.rank());
+  co_await reduce_rounded<float>(engine, trial, 1, members, kEach[trial.seed() % 5]);
 }
 
 template <AllReduce kAlgorithm>
@@ -254,7 +290,7 @@ Task<void> many_case(Engine& engine, Trial& trial) {
   }
 }
 
-constexpr std::array<Case, 13> kCases = {{
+constexpr std::array<Case, 19> kCases = {{
     {"barrier", barrier_case},
     {"gather", gather_case},
     {"broadcast", broadcast_case},
@@ -263,11 +299,17 @@ constexpr std::array<Case, 13> kCases = {{
     {"all_reduce_direct", all_reduce_case<AllReduce::Direct>},
     {"all_reduce_halving", all_reduce_case<AllReduce::Halving>},
     {"all_reduce_ring", all_reduce_case<AllReduce::Ring>},
+    {"all_reduce_gather", all_reduce_case<AllReduce::Gather>},
     {"all_reduce_groups", group_case},
+    {"rounded_auto", rounded_case<AllReduce::Auto>},
+    {"rounded_direct", rounded_case<AllReduce::Direct>},
+    {"rounded_gather", rounded_case<AllReduce::Gather>},
+    {"rounded_groups", rounded_group_case},
     {"neighbour_exchange", neighbour_case},
     {"push_sum", push_case},
     {"many_at_once", many_case},
-    {"all_reduce_shared", shared_case, true},
+    {"all_reduce_shared", shared_case<comm::Precision::Full>, true},
+    {"rounded_shared", shared_case<comm::Precision::Bf16>, true},
 }};
 
 }  // namespace

@@ -49,10 +49,10 @@ TEST(Choose, NeverStandsForItselfOrTheRival) {
 TEST(Choose, EveryAlgorithmHasANameOfItsOwn) {
   std::set<std::string_view> names;
   for (AllReduce a : {AllReduce::Auto, AllReduce::Doubling, AllReduce::Direct, AllReduce::Halving,
-                      AllReduce::Ring}) {
+                      AllReduce::Shared, AllReduce::Ring, AllReduce::Gather}) {
     names.insert(name_of(a));
   }
-  EXPECT_EQ(names.size(), 5u);
+  EXPECT_EQ(names.size(), 7u);
   EXPECT_FALSE(names.contains("unknown"));
 }
 
@@ -84,12 +84,32 @@ TEST(Cost, EightMembersAsInTheBook) {
   const Cost ring = all_reduce_cost(AllReduce::Ring, 8, kBytes, kLink);
   EXPECT_NEAR(ring.seconds, 2 * 7 * (1e-5 + kAll / 8), kTiny);
   EXPECT_NEAR(ring.bytes, 2 * 7 * kBytes / 8, 1e-3);
+  const Cost gather = all_reduce_cost(AllReduce::Gather, 8, kBytes, kLink);
+  EXPECT_NEAR(gather.seconds, 1e-5 + 7 * kAll, kTiny);
+  EXPECT_NEAR(gather.bytes, 7 * kBytes, 1e-3);
   const Cost exchange = exchange_cost(2, kBytes, kLink);
   EXPECT_NEAR(exchange.seconds, 1e-5 + 2 * kAll, kTiny);
   EXPECT_NEAR(exchange.bytes, 2 * kBytes, 1e-3);
   EXPECT_NEAR(barrier_cost(8, kLink).seconds, 3 * (1e-5 + sizeof(Header) / 1e9), kTiny);
   EXPECT_NEAR(broadcast_cost(8, 1000, 0, kLink).seconds, 3 * (1e-5 + (1000 + sizeof(Header)) / 1e9),
               kTiny);
+}
+
+// Contributions of half the bytes; results of all of them.
+TEST(Cost, EightMembersWithBf16) {
+  constexpr double kBytes = 6.4e6;
+  constexpr double kAll = kBytes / 1e9;
+  constexpr double kTiny = 1e-12;
+  const Cost direct = all_reduce_cost(AllReduce::Direct, 8, kBytes, kLink, 2);
+  EXPECT_NEAR(direct.seconds, 2 * 1e-5 + 1.5 * 7 * kAll / 8, kTiny);
+  EXPECT_NEAR(direct.bytes, 1.5 * 7 * kBytes / 8, 1e-3);
+  const Cost gather = all_reduce_cost(AllReduce::Gather, 8, kBytes, kLink, 2);
+  EXPECT_NEAR(gather.seconds, 1e-5 + 7 * kAll / 2, kTiny);
+  EXPECT_NEAR(gather.bytes, 7 * kBytes / 2, 1e-3);
+  const Cost halving = all_reduce_cost(AllReduce::Halving, 8, kBytes, kLink, 2);
+  EXPECT_NEAR(halving.bytes, 2 * 7 * kBytes / 8, 1e-3);
+  const double many = all_reduce_cost(AllReduce::Direct, 1000, 6.4e9, kLink, 2).bytes;
+  EXPECT_NEAR(many, 1.5 * 999.0 / 1000 * 6.4e9, 1);
 }
 
 TEST(Cost, AShortChunkLetsABroadcastFlow) {

@@ -1,5 +1,6 @@
 // Bad input and bad luck: every worker that waits gets an Error that names the operation and the
 // worker at fault, soon; nobody hangs; inputs stay as they were; and the engines go on working.
+// All of it twice: as contributions to all-reduces are, and as bf16.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -7,6 +8,7 @@
 #include <functional>
 #include <limits>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -24,11 +26,12 @@
 namespace starling::comm {
 namespace {
 
-constexpr std::size_t kFew = 10;     // elements that travel in control messages
-constexpr std::size_t kMany = 5000;  // and that do not
+constexpr std::size_t kFew = 10;           // elements that travel in control messages
+constexpr std::size_t kMany = 5000;        // and that do not
+constexpr std::size_t kVeryMany = 20'000;  // nor all at once, as bf16 either
 constexpr auto kMaxStall = std::chrono::seconds(1);
 constexpr AllReduce kAlgorithms[] = {AllReduce::Doubling, AllReduce::Direct, AllReduce::Halving,
-                                     AllReduce::Ring};
+                                     AllReduce::Ring, AllReduce::Gather};
 
 std::vector<Rank> ranks(std::initializer_list<std::uint32_t> values) {
   std::vector<Rank> result;
@@ -45,6 +48,7 @@ struct Part {
   std::size_t elements = kFew;
   Type type = Type::Float32;
   AllReduce algorithm = AllReduce::Auto;
+  std::optional<Precision> precision{};  // of an all-reduce; default: the test's
   std::vector<Rank> members = ranks({0, 1, 2, 3});
   Rank root{0};
   topology::Neighbours row{};
@@ -65,7 +69,8 @@ Task<void> perform(Engine& engine, const Part& part, ConstBuffer in, Buffer out)
       co_await broadcast(engine, call, part.root, in, out);
       break;
     case Kind::AllReduce:
-      co_await all_reduce(engine, call, in, out, part.algorithm);
+      co_await all_reduce(engine, call, in, out, part.algorithm,
+                          part.precision.value_or(Precision::Full));
       break;
     case Kind::NeighbourExchange:
       co_await neighbour_exchange(engine, part.id, part.row, in, out);
@@ -128,7 +133,7 @@ End end_of(const std::exception_ptr& error) {
   return {};
 }
 
-class Failures : public testing::Test {
+class Failures : public testing::TestWithParam<Precision> {
  protected:
   void make(std::size_t workers) {
     sim::ClusterOptions options;
@@ -142,7 +147,10 @@ class Failures : public testing::Test {
   sim::Network& network() { return cluster_->network(); }
 
   // Runs a part on each worker that has one; the others do nothing.
-  void play(const std::map<std::uint32_t, Part>& parts) {
+  void play(std::map<std::uint32_t, Part> parts) {
+    for (auto& [rank, part] : parts) {
+      part.precision = part.precision.value_or(GetParam());
+    }
     const auto program = [](Engine& engine,
                             const std::map<std::uint32_t, Part>& all) -> Task<void> {
       if (const auto own = all.find(engine.rank().value); own != all.end()) {
@@ -238,6 +246,11 @@ class Failures : public testing::Test {
   std::uint64_t next_id_ = 1'000'000;
 };
 
+INSTANTIATE_TEST_SUITE_P(Precisions, Failures, testing::Values(Precision::Full, Precision::Bf16),
+                         [](const testing::TestParamInfo<Precision>& instance) {
+                           return instance.param == Precision::Full ? "Full" : "Bf16";
+                         });
+
 // A ring of 4, both ways.
 topology::Neighbours ring_row(std::uint32_t rank) {
   topology::Neighbours row{.self_weight = 0.5, .in = {}, .out = {}};
@@ -263,7 +276,7 @@ std::map<std::uint32_t, Part> on_ring(Part part) {
 
 // --- Workers that disagree ---------------------------------------------------------------------
 
-TEST_F(Failures, MismatchedSizes) {
+TEST_P(Failures, MismatchedSizes) {
   struct Sizes {
     std::size_t most;
     std::size_t odd;
@@ -284,7 +297,7 @@ TEST_F(Failures, MismatchedSizes) {
   }
 }
 
-TEST_F(Failures, MismatchedSizesOfNeighbours) {
+TEST_P(Failures, MismatchedSizesOfNeighbours) {
   for (Kind kind : {Kind::NeighbourExchange, Kind::PushSum}) {
     for (std::size_t elements : {kFew, kMany}) {
       SCOPED_TRACE(fmt::format("{} of {}", name_of(kind), elements));
@@ -301,7 +314,7 @@ TEST_F(Failures, MismatchedSizesOfNeighbours) {
   }
 }
 
-TEST_F(Failures, MismatchedTypesOfEqualBytes) {
+TEST_P(Failures, MismatchedTypesOfEqualBytes) {
   for (std::size_t doubles : {kFew, kMany}) {
     for (AllReduce algorithm : kAlgorithms) {
       SCOPED_TRACE(fmt::format("{} of {}", name_of(algorithm), doubles));
@@ -316,7 +329,7 @@ TEST_F(Failures, MismatchedTypesOfEqualBytes) {
   }
 }
 
-TEST_F(Failures, MismatchedKinds) {
+TEST_P(Failures, MismatchedKinds) {
   for (std::size_t elements : {kFew, kMany}) {
     for (Kind kind : {Kind::Barrier, Kind::Broadcast, Kind::NeighbourExchange, Kind::PushSum}) {
       SCOPED_TRACE(fmt::format("{} of {}", name_of(kind), elements));
@@ -331,7 +344,7 @@ TEST_F(Failures, MismatchedKinds) {
   }
 }
 
-TEST_F(Failures, MismatchedAlgorithms) {
+TEST_P(Failures, MismatchedAlgorithms) {
   for (std::size_t elements : {kFew, kMany}) {
     for (AllReduce algorithm : kAlgorithms) {
       for (AllReduce other : kAlgorithms) {
@@ -351,7 +364,23 @@ TEST_F(Failures, MismatchedAlgorithms) {
   }
 }
 
-TEST_F(Failures, MismatchedChunkLengths) {
+TEST_P(Failures, MismatchedPrecisions) {
+  const Precision other = GetParam() == Precision::Full ? Precision::Bf16 : Precision::Full;
+  for (std::size_t elements : {kFew, kMany}) {
+    for (AllReduce algorithm : kAlgorithms) {
+      SCOPED_TRACE(fmt::format("{} of {}", name_of(algorithm), elements));
+      make(4);
+      play(all_but({.elements = elements, .algorithm = algorithm},
+                   {{3, {.elements = elements, .algorithm = algorithm, .precision = other}}}));
+      expect_errors({0, 1, 2, 3}, ErrorCode::Mismatch,
+                    {"all-reduce 1", "worker 3", "float32 as bf16"});
+      expect_quick();
+      expect_they_go_on();
+    }
+  }
+}
+
+TEST_P(Failures, MismatchedChunkLengths) {
   sim::Network net({.ports = {.workers = 2}});
   const KernelArithmetic arithmetic;
   Engine a(net.endpoint(Rank{0}), arithmetic, {.chunk = 4096});
@@ -371,7 +400,7 @@ TEST_F(Failures, MismatchedChunkLengths) {
   }
 }
 
-TEST_F(Failures, MismatchedRootsOfABroadcast) {
+TEST_P(Failures, MismatchedRootsOfABroadcast) {
   for (std::size_t elements : {kFew, kMany}) {
     for (std::uint32_t root : {1u, 2u, 3u}) {
       SCOPED_TRACE(fmt::format("{} elements, root {}", elements, root));
@@ -389,7 +418,7 @@ TEST_F(Failures, MismatchedRootsOfABroadcast) {
   }
 }
 
-TEST_F(Failures, ARootOutsideTheGroup) {
+TEST_P(Failures, ARootOutsideTheGroup) {
   play(all_but({.kind = Kind::Broadcast, .root = Rank{7}}, {}));
   expect_errors({0, 1, 2, 3}, ErrorCode::Input, {"broadcast", "worker 7"});
   expect_they_go_on();
@@ -397,7 +426,7 @@ TEST_F(Failures, ARootOutsideTheGroup) {
 
 // --- Groups ------------------------------------------------------------------------------------
 
-TEST_F(Failures, AWorkerThatTheOthersDoNotCountIn) {
+TEST_P(Failures, AWorkerThatTheOthersDoNotCountIn) {
   for (std::size_t elements : {kFew, kMany}) {
     for (AllReduce algorithm : kAlgorithms) {
       SCOPED_TRACE(fmt::format("{} of {}", name_of(algorithm), elements));
@@ -414,7 +443,7 @@ TEST_F(Failures, AWorkerThatTheOthersDoNotCountIn) {
   }
 }
 
-TEST_F(Failures, AWorkerThatTheOthersDoNotCountInAndThatComesWhenTheyHaveEnded) {
+TEST_P(Failures, AWorkerThatTheOthersDoNotCountInAndThatComesWhenTheyHaveEnded) {
   for (std::size_t elements : {kFew, kMany}) {
     for (AllReduce algorithm : kAlgorithms) {
       SCOPED_TRACE(fmt::format("{} of {}", name_of(algorithm), elements));
@@ -432,7 +461,7 @@ TEST_F(Failures, AWorkerThatTheOthersDoNotCountInAndThatComesWhenTheyHaveEnded) 
   }
 }
 
-TEST_F(Failures, AWorkerThatDoesNotCountItselfIn) {
+TEST_P(Failures, AWorkerThatDoesNotCountItselfIn) {
   for (std::size_t elements : {kFew, kMany}) {
     for (AllReduce algorithm : kAlgorithms) {
       SCOPED_TRACE(fmt::format("{} of {}", name_of(algorithm), elements));
@@ -447,7 +476,7 @@ TEST_F(Failures, AWorkerThatDoesNotCountItselfIn) {
   }
 }
 
-TEST_F(Failures, TwoGroupsThatOverlap) {
+TEST_P(Failures, TwoGroupsThatOverlap) {
   for (std::size_t elements : {kFew, kMany}) {
     for (AllReduce algorithm : kAlgorithms) {
       SCOPED_TRACE(fmt::format("{} of {}", name_of(algorithm), elements));
@@ -466,7 +495,7 @@ TEST_F(Failures, TwoGroupsThatOverlap) {
   }
 }
 
-TEST_F(Failures, ARankThatDoesNotExist) {
+TEST_P(Failures, ARankThatDoesNotExist) {
   const std::vector<Rank> wrong = ranks({0, 1, 2, 3, 9});
   play(all_but({.members = wrong}, {}));
   expect_errors({0, 1, 2, 3}, ErrorCode::Input, {"all-reduce 1", "worker 9", "only 4 workers"});
@@ -478,7 +507,7 @@ TEST_F(Failures, ARankThatDoesNotExist) {
   expect_they_go_on();
 }
 
-TEST_F(Failures, MembersOutOfOrderOrTwice) {
+TEST_P(Failures, MembersOutOfOrderOrTwice) {
   for (const std::vector<Rank>& wrong :
        {ranks({1, 0, 2, 3}), ranks({3, 2, 1, 0}), ranks({3, 0, 1, 2}), ranks({0, 1, 2, 2, 3}),
         ranks({0, 1, 2, 3, 3})}) {
@@ -497,7 +526,7 @@ TEST_F(Failures, MembersOutOfOrderOrTwice) {
   }
 }
 
-TEST_F(Failures, WhoIsNotAMemberIsTheOnlyOneToldSo) {
+TEST_P(Failures, WhoIsNotAMemberIsTheOnlyOneToldSo) {
   for (std::size_t elements : {kFew, kMany}) {
     make(4);
     play(all_but({.elements = elements, .members = ranks({0, 1, 2})}, {}));
@@ -507,7 +536,7 @@ TEST_F(Failures, WhoIsNotAMemberIsTheOnlyOneToldSo) {
   }
 }
 
-TEST_F(Failures, AnEmptyGroup) {
+TEST_P(Failures, AnEmptyGroup) {
   play({{1, {.members = {}}}});
   expect_error(1, ErrorCode::Input, {"worker 1 is not in the group"});
   expect_they_go_on();
@@ -515,7 +544,7 @@ TEST_F(Failures, AnEmptyGroup) {
 
 // --- Buffers -----------------------------------------------------------------------------------
 
-TEST_F(Failures, AnEmptyBufferOnOneWorker) {
+TEST_P(Failures, AnEmptyBufferOnOneWorker) {
   for (Kind kind : {Kind::AllReduce, Kind::Broadcast}) {
     for (std::size_t elements : {kFew, kMany}) {
       SCOPED_TRACE(fmt::format("{} of {}", name_of(kind), elements));
@@ -532,13 +561,13 @@ TEST_F(Failures, AnEmptyBufferOnOneWorker) {
   }
 }
 
-TEST_F(Failures, EmptyBuffersEverywhere) {
+TEST_P(Failures, EmptyBuffersEverywhere) {
   play(all_but({.elements = 0}, {}));
   expect_errors({0, 1, 2, 3}, ErrorCode::Input, {"all-reduce", "the buffer is empty"});
   expect_they_go_on();
 }
 
-TEST_F(Failures, InputAndOutputThatOverlap) {
+TEST_P(Failures, InputAndOutputThatOverlap) {
   for (Kind kind : {Kind::AllReduce, Kind::NeighbourExchange, Kind::PushSum}) {
     for (std::size_t elements : {kFew, kMany}) {
       SCOPED_TRACE(fmt::format("{} of {}", name_of(kind), elements));
@@ -557,7 +586,7 @@ TEST_F(Failures, InputAndOutputThatOverlap) {
 
 // --- Workers that do not come ------------------------------------------------------------------
 
-TEST_F(Failures, AWorkerThatNeverArrivesIsNamed) {
+TEST_P(Failures, AWorkerThatNeverArrivesIsNamed) {
   for (std::size_t elements : {kFew, kMany}) {
     for (AllReduce algorithm : kAlgorithms) {
       for (std::uint32_t absent = 0; absent < 4; ++absent) {
@@ -587,7 +616,7 @@ TEST_F(Failures, AWorkerThatNeverArrivesIsNamed) {
   }
 }
 
-TEST_F(Failures, ANeighbourThatNeverArrivesIsNamed) {
+TEST_P(Failures, ANeighbourThatNeverArrivesIsNamed) {
   for (Kind kind : {Kind::NeighbourExchange, Kind::PushSum}) {
     for (std::size_t elements : {kFew, kMany}) {
       SCOPED_TRACE(fmt::format("{} of {}", name_of(kind), elements));
@@ -605,7 +634,7 @@ TEST_F(Failures, ANeighbourThatNeverArrivesIsNamed) {
   }
 }
 
-TEST_F(Failures, ARootOrABarrierMemberThatNeverArrivesIsNamed) {
+TEST_P(Failures, ARootOrABarrierMemberThatNeverArrivesIsNamed) {
   for (std::size_t elements : {kFew, kMany}) {
     for (Kind kind : {Kind::Broadcast, Kind::Barrier}) {
       SCOPED_TRACE(fmt::format("{} of {}", name_of(kind), elements));
@@ -620,7 +649,7 @@ TEST_F(Failures, ARootOrABarrierMemberThatNeverArrivesIsNamed) {
   }
 }
 
-TEST_F(Failures, SeveralThatNeverArriveAreAllNamed) {
+TEST_P(Failures, SeveralThatNeverArriveAreAllNamed) {
   make(8);
   std::vector<Rank> members = ranks({0, 1, 2, 3, 4, 5, 6, 7});
   auto parts = all_but({.elements = kMany, .members = members}, {}, 8);
@@ -631,7 +660,7 @@ TEST_F(Failures, SeveralThatNeverArriveAreAllNamed) {
   expect_they_go_on();
 }
 
-TEST_F(Failures, AStoppedWorkerDoesNotAnswer) {
+TEST_P(Failures, AStoppedWorkerDoesNotAnswer) {
   for (std::size_t elements : {kFew, kMany}) {
     for (AllReduce algorithm : kAlgorithms) {
       SCOPED_TRACE(fmt::format("{} of {}", name_of(algorithm), elements));
@@ -649,7 +678,7 @@ TEST_F(Failures, AStoppedWorkerDoesNotAnswer) {
   }
 }
 
-TEST_F(Failures, AWorkerStoppedInTheMiddle) {
+TEST_P(Failures, AWorkerStoppedInTheMiddle) {
   for (AllReduce algorithm : kAlgorithms) {
     std::size_t failed = 0;
     for (std::uint64_t event = 0; event < 100; event += 9) {
@@ -657,7 +686,7 @@ TEST_F(Failures, AWorkerStoppedInTheMiddle) {
       make(4);
       network().plan(
           {.at_event = event, .worker = Rank{2}, .kind = sim::FaultKind::Stop, .seconds = 100});
-      play(all_but({.elements = kMany, .algorithm = algorithm}, {}));
+      play(all_but({.elements = kVeryMany, .algorithm = algorithm}, {}));
       for (std::uint32_t r : {0u, 1u, 3u}) {
         if (!ends_[r].ok) {
           ++failed;
@@ -670,7 +699,7 @@ TEST_F(Failures, AWorkerStoppedInTheMiddle) {
   }
 }
 
-TEST_F(Failures, LateButInTimeIsNoFailure) {
+TEST_P(Failures, LateButInTimeIsNoFailure) {
   for (std::size_t elements : {kFew, kMany}) {
     make(4);
     play(all_but({.elements = elements},
@@ -679,7 +708,7 @@ TEST_F(Failures, LateButInTimeIsNoFailure) {
   }
 }
 
-TEST_F(Failures, ALateOneThatComesWhileTheOthersAskIsNoFailure) {
+TEST_P(Failures, ALateOneThatComesWhileTheOthersAskIsNoFailure) {
   for (std::size_t elements : {kFew, kMany}) {
     make(4);
     play(all_but({.elements = elements},
@@ -690,7 +719,7 @@ TEST_F(Failures, ALateOneThatComesWhileTheOthersAskIsNoFailure) {
 
 // --- Lost workers ------------------------------------------------------------------------------
 
-TEST_F(Failures, AWorkerLostBeforeTheStart) {
+TEST_P(Failures, AWorkerLostBeforeTheStart) {
   for (std::size_t elements : {kFew, kMany}) {
     for (AllReduce algorithm : kAlgorithms) {
       make(4);
@@ -706,7 +735,7 @@ TEST_F(Failures, AWorkerLostBeforeTheStart) {
   }
 }
 
-TEST_F(Failures, AWorkerLostBeforeTheStartOfAnExchange) {
+TEST_P(Failures, AWorkerLostBeforeTheStartOfAnExchange) {
   for (Kind kind : {Kind::NeighbourExchange, Kind::PushSum}) {
     make(4);
     network().plan({.at_event = 0, .worker = Rank{1}});
@@ -718,7 +747,7 @@ TEST_F(Failures, AWorkerLostBeforeTheStartOfAnExchange) {
   }
 }
 
-TEST_F(Failures, AWorkerLostWhileOthersWaitForIt) {
+TEST_P(Failures, AWorkerLostWhileOthersWaitForIt) {
   for (std::size_t elements : {kFew, kMany}) {
     for (AllReduce algorithm : kAlgorithms) {
       SCOPED_TRACE(fmt::format("{} of {}", name_of(algorithm), elements));
@@ -736,13 +765,13 @@ TEST_F(Failures, AWorkerLostWhileOthersWaitForIt) {
   }
 }
 
-TEST_F(Failures, AWorkerLostAtAnyMomentOfALargeReduction) {
+TEST_P(Failures, AWorkerLostAtAnyMomentOfALargeReduction) {
   for (AllReduce algorithm : kAlgorithms) {
     std::size_t failed = 0;
     for (std::uint64_t event = 0; event < 120; event += 7) {
       make(4);
       network().plan({.at_event = event, .worker = Rank{2}});
-      play(all_but({.elements = kMany, .algorithm = algorithm}, {}));
+      play(all_but({.elements = kVeryMany, .algorithm = algorithm}, {}));
       for (std::uint32_t r : {0u, 1u, 3u}) {
         if (!ends_[r].ok) {
           ++failed;
@@ -757,7 +786,7 @@ TEST_F(Failures, AWorkerLostAtAnyMomentOfALargeReduction) {
   }
 }
 
-TEST_F(Failures, AWorkerLostAfterwardsIsNoFailureUntilItIsNeeded) {
+TEST_P(Failures, AWorkerLostAfterwardsIsNoFailureUntilItIsNeeded) {
   play(all_but({.elements = kMany}, {}));
   expect_ok({0, 1, 2, 3});
   network().die(Rank{3});
@@ -766,7 +795,7 @@ TEST_F(Failures, AWorkerLostAfterwardsIsNoFailureUntilItIsNeeded) {
   expect_they_go_on();
 }
 
-TEST_F(Failures, ALossConcernsOnlyTheGroupsOfTheLost) {
+TEST_P(Failures, ALossConcernsOnlyTheGroupsOfTheLost) {
   for (std::size_t elements : {kFew, kMany}) {
     make(4);
     network().plan({.at_event = 0, .worker = Rank{3}});
@@ -782,7 +811,7 @@ TEST_F(Failures, ALossConcernsOnlyTheGroupsOfTheLost) {
 
 // --- Ids ---------------------------------------------------------------------------------------
 
-TEST_F(Failures, AnIdUsedAgain) {
+TEST_P(Failures, AnIdUsedAgain) {
   for (std::size_t elements : {kFew, kMany}) {
     make(4);
     play(all_but({.elements = elements}, {}));
@@ -793,7 +822,7 @@ TEST_F(Failures, AnIdUsedAgain) {
   }
 }
 
-TEST_F(Failures, AnIdUsedAgainAfterAFailure) {
+TEST_P(Failures, AnIdUsedAgainAfterAFailure) {
   for (std::uint32_t odd = 0; odd < 4; ++odd) {
     make(4);
     play(all_but({}, {{odd, {.members = ranks({0, 1, 2, 9})}}}));
@@ -805,7 +834,7 @@ TEST_F(Failures, AnIdUsedAgainAfterAFailure) {
   }
 }
 
-TEST_F(Failures, AnIdUsedTwiceAtTheSameTime) {
+TEST_P(Failures, AnIdUsedTwiceAtTheSameTime) {
   for (std::size_t elements : {kFew, kMany}) {
     make(4);
     const auto program = [](Engine& engine, std::size_t n, int& refused) -> Task<void> {
@@ -831,7 +860,7 @@ TEST_F(Failures, AnIdUsedTwiceAtTheSameTime) {
 
 // --- Cancelling --------------------------------------------------------------------------------
 
-TEST_F(Failures, AnOperationCancelledOnOneWorker) {
+TEST_P(Failures, AnOperationCancelledOnOneWorker) {
   for (std::size_t elements : {kFew, kMany}) {
     for (AllReduce algorithm : kAlgorithms) {
       SCOPED_TRACE(fmt::format("{} of {}", name_of(algorithm), elements));
@@ -852,7 +881,7 @@ TEST_F(Failures, AnOperationCancelledOnOneWorker) {
   }
 }
 
-TEST_F(Failures, AnExchangeCancelledOnOneWorker) {
+TEST_P(Failures, AnExchangeCancelledOnOneWorker) {
   for (Kind kind : {Kind::NeighbourExchange, Kind::PushSum}) {
     for (std::size_t elements : {kFew, kMany}) {
       SCOPED_TRACE(fmt::format("{} of {}", name_of(kind), elements));
@@ -871,7 +900,7 @@ TEST_F(Failures, AnExchangeCancelledOnOneWorker) {
   }
 }
 
-TEST_F(Failures, CancelledForAReasonOfAnotherType) {
+TEST_P(Failures, CancelledForAReasonOfAnotherType) {
   for (const std::exception_ptr& reason :
        {std::make_exception_ptr(std::runtime_error("out of paper")), std::make_exception_ptr(42)}) {
     make(4);
@@ -884,7 +913,7 @@ TEST_F(Failures, CancelledForAReasonOfAnotherType) {
   }
 }
 
-TEST_F(Failures, AnAbortBeforeTheStartAlsoAnswersThoseWhoseMailComesLater) {
+TEST_P(Failures, AnAbortBeforeTheStartAlsoAnswersThoseWhoseMailComesLater) {
   // Worker 2 gives up before 0 and 1 begin; theirs is refused, and so is what 3 sends them.
   for (std::size_t elements : {kFew, kMany}) {
     make(4);
@@ -900,7 +929,7 @@ TEST_F(Failures, AnAbortBeforeTheStartAlsoAnswersThoseWhoseMailComesLater) {
 
 // --- Neighbours --------------------------------------------------------------------------------
 
-TEST_F(Failures, AnEdgeThatOnlyTheReceiverKnows) {
+TEST_P(Failures, AnEdgeThatOnlyTheReceiverKnows) {
   for (Kind kind : {Kind::NeighbourExchange, Kind::PushSum}) {
     for (std::size_t elements : {kFew, kMany}) {
       SCOPED_TRACE(fmt::format("{} of {}", name_of(kind), elements));
@@ -920,7 +949,7 @@ TEST_F(Failures, AnEdgeThatOnlyTheReceiverKnows) {
   }
 }
 
-TEST_F(Failures, AnEdgeThatOnlyTheSenderKnows) {
+TEST_P(Failures, AnEdgeThatOnlyTheSenderKnows) {
   for (Kind kind : {Kind::NeighbourExchange, Kind::PushSum}) {
     for (std::size_t elements : {kFew, kMany}) {
       SCOPED_TRACE(fmt::format("{} of {}", name_of(kind), elements));
@@ -940,7 +969,7 @@ TEST_F(Failures, AnEdgeThatOnlyTheSenderKnows) {
   }
 }
 
-TEST_F(Failures, AnEdgeOneWayOnlyOnOneSide) {
+TEST_P(Failures, AnEdgeOneWayOnlyOnOneSide) {
   // 0 and 1 are neighbours for both, but 1 awaits what 0 does not send.
   for (std::size_t elements : {kFew, kMany}) {
     make(4);
@@ -955,7 +984,7 @@ TEST_F(Failures, AnEdgeOneWayOnlyOnOneSide) {
   }
 }
 
-TEST_F(Failures, NeighboursOutOfOrderTwiceOrOneself) {
+TEST_P(Failures, NeighboursOutOfOrderTwiceOrOneself) {
   const auto refused = [&](auto change, const std::string& text) {
     make(4);
     auto parts = on_ring({.kind = Kind::NeighbourExchange});
@@ -972,7 +1001,7 @@ TEST_F(Failures, NeighboursOutOfOrderTwiceOrOneself) {
   refused([](Neighbours& row) { row.in.push_back({Rank{9}, 0.1}); }, "worker 9");
 }
 
-TEST_F(Failures, SharesThatDoNotSumToOne) {
+TEST_P(Failures, SharesThatDoNotSumToOne) {
   for (std::size_t elements : {kFew, kMany}) {
     make(4);
     auto parts = on_ring({.kind = Kind::PushSum, .elements = elements});
@@ -985,7 +1014,7 @@ TEST_F(Failures, SharesThatDoNotSumToOne) {
   }
 }
 
-TEST_F(Failures, WeightsThatAreNotNumbers) {
+TEST_P(Failures, WeightsThatAreNotNumbers) {
   constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
   for (double bad : {kNaN, kInfinity}) {
@@ -1015,7 +1044,7 @@ TEST_F(Failures, WeightsThatAreNotNumbers) {
 
 // Whatever was sent for an operation that failed is acknowledged all the same: otherwise failures
 // would use up the window.
-TEST_F(Failures, ManyFailuresDoNotUseUpTheWindow) {
+TEST_P(Failures, ManyFailuresDoNotUseUpTheWindow) {
   struct Way {
     std::string name;
     std::function<void(Part& part)> spoil;
@@ -1053,7 +1082,7 @@ TEST_F(Failures, ManyFailuresDoNotUseUpTheWindow) {
   }
 }
 
-TEST_F(Failures, AfterFailuresOfEveryKindAtOnceTheRestIsRight) {
+TEST_P(Failures, AfterFailuresOfEveryKindAtOnceTheRestIsRight) {
   const auto program = [](Engine& engine) -> Task<void> {
     std::vector<Running<void>> all;
     const std::uint32_t self = engine.rank().value;

@@ -28,14 +28,27 @@ std::vector<const T*> inputs_of(Trial& trial, const std::vector<Rank>& members) 
   return inputs;
 }
 
+// The nearest number of 8 significant bits, ties to even. Requires: an exponent that bf16 has.
 template <typename T>
-std::vector<T> sum_of(Trial& trial, const std::vector<Rank>& members) {
+T to_bf16(T x) {
+  int exponent = 0;
+  const T fraction = std::frexp(x, &exponent);
+  return std::ldexp(std::nearbyint(std::ldexp(fraction, 8)), exponent - 8);
+}
+
+template <typename T>
+T as_it_is(T x) {
+  return x;
+}
+
+template <typename T>
+std::vector<T> sum_of(Trial& trial, const std::vector<Rank>& members, T (*seen)(T) = as_it_is<T>) {
   const std::vector<const T*> inputs = inputs_of<T>(trial, members);
   std::vector<T> result(trial.elements());
   std::vector<T> terms(members.size());
   for (std::size_t i = 0; i < result.size(); ++i) {
     for (std::size_t m = 0; m < members.size(); ++m) {
-      terms[m] = inputs[m][i];
+      terms[m] = seen(inputs[m][i]);
     }
     result[i] = tree_sum<T>(terms);
   }
@@ -113,6 +126,24 @@ const std::vector<double>& Trial::sum(const std::vector<Rank>& members) {
   auto [place, first] = double_sums_.try_emplace(members);
   if (first) {
     place->second = sum_of<double>(*this, members);
+  }
+  return place->second;
+}
+
+template <>
+const std::vector<float>& Trial::rounded_sum(const std::vector<Rank>& members) {
+  auto [place, first] = rounded_float_sums_.try_emplace(members);
+  if (first) {
+    place->second = sum_of<float>(*this, members, to_bf16<float>);
+  }
+  return place->second;
+}
+
+template <>
+const std::vector<double>& Trial::rounded_sum(const std::vector<Rank>& members) {
+  auto [place, first] = rounded_double_sums_.try_emplace(members);
+  if (first) {
+    place->second = sum_of<double>(*this, members, to_bf16<double>);
   }
   return place->second;
 }

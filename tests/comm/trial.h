@@ -39,6 +39,9 @@ class Trial {
   // The fixed-tree sum of what `members` bring.
   template <typename T>
   const std::vector<T>& sum(const std::vector<Rank>& members);
+  // The same of what is left of it as bf16.
+  template <typename T>
+  const std::vector<T>& rounded_sum(const std::vector<Rank>& members);
 
   // The sum in double, and the sum of magnitudes, which bounds what rounding may do.
   struct Exact {
@@ -73,6 +76,8 @@ class Trial {
   std::map<std::vector<Rank>, Exact> exact_;
   std::map<std::vector<Rank>, std::vector<float>> float_sums_;
   std::map<std::vector<Rank>, std::vector<double>> double_sums_;
+  std::map<std::vector<Rank>, std::vector<float>> rounded_float_sums_;
+  std::map<std::vector<Rank>, std::vector<double>> rounded_double_sums_;
 };
 
 }  // namespace starling::test
