@@ -48,8 +48,8 @@ ImageSet load_images(std::string_view name, const std::filesystem::path& where =
 // A set that can be loaded, whether or not it is there.
 struct KnownSet {
   std::string_view name;
-  std::string_view command;            // what to run to have it
-  std::span<const std::string> files;  // below its folder
+  std::string_view command;                 // what to run to have it
+  std::span<const std::string_view> files;  // below its folder
   ImageSet (*read)(const std::filesystem::path& folder);
 };
 std::span<const KnownSet> known_sets();
