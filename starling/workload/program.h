@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -12,7 +13,9 @@ struct Ended {
   std::string output = "";  // what it wrote to stdout and stderr
 };
 
-// Looks for the first word on PATH; stdin is empty. Throws Error{Environment} if it cannot be run.
-Ended run_program(const std::vector<std::string>& words, const std::filesystem::path& folder);
+// Looks for the first word on PATH; stdin is empty. None: it is not there. Throws
+// Error{Environment} if it cannot be run for another reason.
+std::optional<Ended> run_program(const std::vector<std::string>& words,
+                                 const std::filesystem::path& folder);
 
 }  // namespace starling::workload
