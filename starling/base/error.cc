@@ -18,6 +18,8 @@ std::string_view name_of(ErrorCode code) {
       return "cancelled";
     case ErrorCode::Diverged:
       return "diverged";
+    case ErrorCode::Environment:
+      return "environment";
   }
   return "unknown";
 }

@@ -16,13 +16,14 @@
 namespace starling {
 
 enum class ErrorCode {
-  Bug,        // check() failed
-  Input,      // require() failed
-  Mismatch,   // workers disagree on what they do together
-  Lost,       // a worker died or cannot be reached
-  Stalled,    // a worker did not arrive in time
-  Cancelled,  // somebody asked to stop
-  Diverged,   // numbers that are not finite
+  Bug,          // check() failed
+  Input,        // require() failed
+  Mismatch,     // workers disagree on what they do together
+  Lost,         // a worker died or cannot be reached
+  Stalled,      // a worker did not arrive in time
+  Cancelled,    // somebody asked to stop
+  Diverged,     // numbers that are not finite
+  Environment,  // the machine or the network failed: a full disk, no route, a program missing
 };
 
 std::string_view name_of(ErrorCode code);

@@ -35,7 +35,7 @@ TEST(Error, ChecksThatHoldDoNothing) {
 
 TEST(Error, EveryCodeHasAName) {
   for (ErrorCode code : {ErrorCode::Bug, ErrorCode::Input, ErrorCode::Mismatch, ErrorCode::Lost,
-                         ErrorCode::Stalled, ErrorCode::Cancelled}) {
+                         ErrorCode::Stalled, ErrorCode::Cancelled, ErrorCode::Environment}) {
     EXPECT_NE(name_of(code), "unknown");
   }
 }

@@ -1,0 +1,157 @@
+#include "starling/workload/imbalance.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <set>
+#include <vector>
+
+#include "tests/workload/temporary.h"
+
+namespace starling::workload {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::nanoseconds;
+
+std::set<std::uint32_t> late(const Delay& delay, std::uint32_t workers, std::int64_t step) {
+  std::set<std::uint32_t> who;
+  for (std::uint32_t r = 0; r < workers; ++r) {
+    const Duration time = delay.delay(Rank{r}, Step{step});
+    if (time > Duration{0}) {
+      EXPECT_EQ(time, milliseconds(50));
+      who.insert(r);
+    }
+  }
+  return who;
+}
+
+TEST(Delay, ExactlySoManyDistinctWorkersInEveryStep) {
+  for (const std::uint32_t workers : {1u, 2u, 3u, 5u, 8u, 16u, 100u}) {
+    for (const std::uint32_t count : {0u, 1u, 2u, workers}) {
+      if (count <= workers) {
+        const Delay delay(fmt::format("{}x0.05", count), workers, 9);
+        for (std::int64_t step = 0; step < 200; ++step) {
+          ASSERT_EQ(late(delay, workers, step).size(), count) << workers << " workers";
+        }
+      }
+    }
+  }
+}
+
+TEST(Delay, TheSameDrawOnAllWorkersAnotherForOtherSeedsAndSteps) {
+  const Delay here("3x0.05", 16, 9);
+  const Delay there("3x0.05", 16, 9);
+  const Delay other("3x0.05", 16, 10);
+  int same_as_last = 0;
+  int same_as_other = 0;
+  for (std::int64_t step = 0; step < 300; ++step) {
+    EXPECT_EQ(late(here, 16, step), late(there, 16, step));
+    same_as_last += late(here, 16, step) == late(here, 16, step + 1) ? 1 : 0;
+    same_as_other += late(here, 16, step) == late(other, 16, step) ? 1 : 0;
+  }
+  EXPECT_LT(same_as_last, 10);
+  EXPECT_LT(same_as_other, 10);
+}
+
+TEST(Delay, EverybodyIsDrawnAsOften) {
+  const Delay delay("2x0.05", 8, 1);
+  std::vector<int> count(8);
+  for (std::int64_t step = 0; step < 8'000; ++step) {
+    for (const std::uint32_t r : late(delay, 8, step)) {
+      ++count[r];
+    }
+  }
+  // Binomial: mean 2,000, deviation 39.
+  for (const int n : count) {
+    EXPECT_NEAR(n, 2'000, 195);
+  }
+}
+
+TEST(Delay, OneSlowWorkerARampNobody) {
+  const Delay one("rank:2:0.1", 4, 0);
+  const Delay ramp("ramp:0.001", 4, 0);
+  const Delay nobody("", 4, 0);
+  for (std::uint32_t r = 0; r < 4; ++r) {
+    for (std::int64_t step = 0; step < 3; ++step) {
+      EXPECT_EQ(one.delay(Rank{r}, Step{step}), milliseconds(r == 2 ? 100 : 0));
+      EXPECT_EQ(ramp.delay(Rank{r}, Step{step}), milliseconds(r));
+      EXPECT_EQ(nobody.delay(Rank{r}, Step{step}), milliseconds(0));
+    }
+  }
+}
+
+TEST(Delay, Refusals) {
+  const auto refused = [](const std::string& text) { return refusal([&] { Delay(text, 4, 0); }); };
+  const auto form = [](const std::string& text) {
+    return fmt::format(
+        "delay '{}': write COUNTxSECONDS, rank:R:SECONDS or ramp:SECONDS, such as 2x0.05", text);
+  };
+  for (const char* text : {"2", "x", "2x0.1x3", "rank:1", "ramp:1:2", "slope:0.1", "2x0.1:3"}) {
+    const std::string what = refused(text);
+    EXPECT_TRUE(what == form(text) || what.starts_with("delay '" + std::string(text) + "': '"))
+        << what;
+    EXPECT_NE(what, "no error");
+  }
+  EXPECT_EQ(refused("2"), form("2"));
+  EXPECT_EQ(refused("5x0.1"), "delay '5x0.1': '5' is not a number of workers; allowed are 0 to 4");
+  EXPECT_EQ(refused("-1x0.1"),
+            "delay '-1x0.1': '-1' is not a number of workers; allowed are 0 to 4");
+  EXPECT_EQ(refused("rank:4:0.1"), "delay 'rank:4:0.1': '4' is not a rank; allowed are 0 to 3");
+  for (const std::string word : {"-0.1", "nan", "inf", "1e9", "", "1s"}) {
+    EXPECT_EQ(
+        refused("2x" + word),
+        fmt::format("delay '2x{0}': '{0}' is not a time; allowed are 0 to 3600 seconds", word));
+  }
+}
+
+TEST(EmulatedCompute, Constant) {
+  const EmulatedCompute compute("0.010:0.020", 3);
+  const Emulated time = compute.at(Rank{1}, Step{5});
+  EXPECT_EQ(time.forward, milliseconds(10));
+  EXPECT_EQ(time.backward, milliseconds(20));
+}
+
+TEST(EmulatedCompute, VariesAsAsked) {
+  const EmulatedCompute compute("0.010:0.020:0.5", 3);
+  double sum = 0;
+  double squares = 0;
+  constexpr int kDraws = 40'000;
+  for (int i = 0; i < kDraws; ++i) {
+    const Emulated time = compute.at(Rank{static_cast<std::uint32_t>(i % 8)}, Step{i / 8});
+    EXPECT_NEAR(seconds(time.backward), 2 * seconds(time.forward), 3e-9);
+    EXPECT_GT(time.forward, nanoseconds(0));
+    sum += seconds(time.forward);
+    squares += seconds(time.forward) * seconds(time.forward);
+  }
+  const double mean = sum / kDraws;
+  EXPECT_NEAR(mean, 0.010, 0.0002);  // 8 deviations of the mean
+  EXPECT_NEAR(std::sqrt(squares / kDraws - mean * mean) / mean, 0.5, 0.03);
+}
+
+TEST(EmulatedCompute, TheSameForASeedOthersForOthers) {
+  const EmulatedCompute a("0.1:0.1:0.3", 3);
+  const EmulatedCompute b("0.1:0.1:0.3", 3);
+  const EmulatedCompute c("0.1:0.1:0.3", 4);
+  EXPECT_EQ(a.at(Rank{2}, Step{9}).forward, b.at(Rank{2}, Step{9}).forward);
+  EXPECT_NE(a.at(Rank{2}, Step{9}).forward, c.at(Rank{2}, Step{9}).forward);
+  EXPECT_NE(a.at(Rank{2}, Step{9}).forward, a.at(Rank{2}, Step{10}).forward);
+  EXPECT_NE(a.at(Rank{2}, Step{9}).forward, a.at(Rank{3}, Step{9}).forward);
+}
+
+TEST(EmulatedCompute, Refusals) {
+  const auto refused = [](const std::string& text) {
+    return refusal([&] { EmulatedCompute(text, 0); });
+  };
+  EXPECT_TRUE(refused("0.1").starts_with("emulated computation '0.1': write FORWARD:BACKWARD"));
+  EXPECT_TRUE(refused("").starts_with("emulated computation '': write FORWARD:BACKWARD"));
+  EXPECT_TRUE(refused("1:2:0:4").starts_with("emulated computation '1:2:0:4': write FORWARD"));
+  EXPECT_EQ(refused("0.1:-1"),
+            "emulated computation '0.1:-1': '-1' is not a time; allowed are 0 to 3600 seconds");
+  EXPECT_EQ(refused("0.1:0.1:x"),
+            "emulated computation '0.1:0.1:x': 'x' is not a coefficient of variation; allowed are "
+            "0 to 10");
+}
+
+}  // namespace
+}  // namespace starling::workload
