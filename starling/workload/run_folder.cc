@@ -18,7 +18,7 @@ namespace {
 namespace fs = std::filesystem;
 
 [[noreturn]] void fail(std::string_view what, const fs::path& path, const std::string& why) {
-  throw std::runtime_error(fmt::format("cannot {} {}: {}", what, path.string(), why));
+  throw Error(ErrorCode::Environment, fmt::format("cannot {} {}: {}", what, path.string(), why));
 }
 
 std::string last_error() { return std::generic_category().message(errno); }

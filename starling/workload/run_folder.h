@@ -4,7 +4,7 @@
 //   ledger-RANK.jsonl     every round (docs/rounds.md)
 //   summary.json          the result; is there only if the run came to its end
 //
-// Errors of the file system (a full disk, no permission) are std::runtime_error, in one line that
+// Errors of the file system (a full disk, no permission) are Error{Environment}, in one line that
 // names the file. Threads: one.
 #pragma once
 

@@ -6,8 +6,7 @@
 namespace starling::workload {
 
 // Joins the job that the environment describes. The leader prints progress to stderr, and the
-// summary to stdout. Throws Error; AlreadyTold (meeting.h) if another worker failed for all;
-// std::runtime_error if a file cannot be written.
+// summary to stdout. Throws Error; AlreadyTold (meeting.h) if another worker failed for all.
 void train_images(const ImagesOptions& typed);
 
 }  // namespace starling::workload
