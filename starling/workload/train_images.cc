@@ -123,7 +123,7 @@ Training::Training(comm::Workers& workers, ImagesOptions options)
   if (!options_.emulate_compute.empty()) {
     emulated_.emplace(options_.emulate_compute, static_cast<std::uint64_t>(options_.seed));
   }
-  folder_ = meetings_.told_by_first([&] {
+  folder_ = meetings_.told_by_leader([&] {
     const fs::path folder =
         make_run_folder(options_.out, fmt::format("{}-{}", options_.algorithm, options_.model));
     write_json(folder / "config.json", config_of(options_, workers_, steps_, threads_));
