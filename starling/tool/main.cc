@@ -15,13 +15,15 @@
 #include "starling/tool/simulate_command.h"
 #include "starling/tool/suggest.h"
 #include "starling/tool/topology_command.h"
+#include "starling/tool/train_command.h"
 
 namespace starling::tool {
 namespace {
 
 // One row per subcommand; each adds itself with its options.
-constexpr void (*kCommands[])(CLI::App&) = {add_bench_command, add_run_command,
-                                            add_simulate_command, add_topology_command};
+constexpr void (*kCommands[])(CLI::App&) = {add_bench_command,    add_data_command,
+                                            add_run_command,      add_simulate_command,
+                                            add_topology_command, add_train_command};
 
 std::vector<std::string> option_names(const CLI::App& app) {
   std::vector<std::string> names;

@@ -35,7 +35,7 @@ std::vector<Rank> Assembly::living() {
 }
 
 std::vector<Rank> Assembly::together(const Collective& collective) {
-  const std::uint64_t first = kFirstId + calls_++ * (workers_.size() + 1);
+  const std::uint64_t first = kFirstId * (series_ + 1) + calls_++ * (workers_.size() + 1);
   while (true) {
     const std::vector<Rank> members = living();
     // Whoever counts one more dead is in another operation; the others will hear of it.

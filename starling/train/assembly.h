@@ -19,7 +19,9 @@ namespace starling::train {
 
 class Assembly {
  public:
-  explicit Assembly(comm::Workers& workers) : workers_(workers) {}
+  // Assemblies of the same workers have a series each.
+  explicit Assembly(comm::Workers& workers, std::uint64_t series = 0)
+      : workers_(workers), series_(series) {}
 
   // The bytes of the lowest living rank, on everyone.
   void broadcast(std::span<std::byte> bytes);
@@ -40,6 +42,7 @@ class Assembly {
   std::vector<Rank> living();
 
   comm::Workers& workers_;
+  std::uint64_t series_;
   std::uint64_t calls_ = 0;
 };
 

@@ -1,0 +1,213 @@
+#include "starling/tool/train_command.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <filesystem>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <string>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "starling/base/error.h"
+#include "starling/comm/job.h"
+#include "starling/launch/launch.h"
+#include "starling/tool/line_printer.h"
+#include "starling/tool/progress_line.h"
+
+namespace starling::tool {
+namespace {
+
+namespace fs = std::filesystem;
+using Words = std::vector<std::string>;
+using launch::OnLoss;
+using launch::Result;
+using launch::Stream;
+
+// What a worker writes before the text of a bar (workload/progress.h).
+constexpr std::string_view kBarMark = "\x01";
+
+// Beside this program, in the build folder and installed.
+std::string find_trainer() {
+  const fs::path program = fs::read_symlink("/proc/self/exe").parent_path() / "starling-train";
+  require(fs::exists(program), "the program {} is not there; it is built with libtorch",
+          program.string());
+  return program.string();
+}
+
+// Becomes the trainer.
+[[noreturn]] void become(Words command) {
+  std::vector<char*> words;
+  for (std::string& word : command) {
+    words.push_back(word.data());
+  }
+  words.push_back(nullptr);
+  std::fflush(nullptr);
+  execv(words.front(), words.data());
+  throw std::system_error(errno, std::generic_category(), "cannot run " + command.front());
+}
+
+// What the trainer says about its command line.
+struct Plan {
+  std::size_t workers = 1;
+  std::size_t threads = 0;
+  OnLoss on_loss = OnLoss::Continue;
+};
+
+// Asks it once, before as many workers as there are would all say what is wrong. Throws its exit
+// code if there is something wrong, or help was asked for.
+Plan ask(Words command) {
+  command.insert(command.begin() + 2, "--check");
+  std::string answer;
+  LinePrinter printer(false);
+  launch::Options options{.command = std::move(command)};
+  options.on_line = [&](std::size_t worker, Stream stream, std::string_view line) {
+    if (stream == Stream::Out && line.starts_with('{')) {
+      answer = line;
+    } else {
+      printer.print(worker, stream, line);
+    }
+  };
+  const Result result = launch::launch(options);
+  if (result.interrupted_by) {
+    throw CLI::RuntimeError(128 + *result.interrupted_by);
+  }
+  if (answer.empty() || result.workers[0].has_failed()) {
+    throw CLI::RuntimeError(result.workers[0].exit_code.value_or(1));
+  }
+  const nlohmann::json said = nlohmann::json::parse(answer);
+  return {.workers = said.at("workers"),
+          .threads = said.at("threads"),
+          .on_loss = said.at("on_loss") == "stop" ? OnLoss::Stop : OnLoss::Continue};
+}
+
+// Shows what workers write: the bar, results, and each complaint once, though all may have it.
+class Screen {
+ public:
+  void show(std::size_t worker, Stream stream, std::string_view line) {
+    if (line.starts_with(kBarMark)) {
+      bar_.show(std::string(line.substr(kBarMark.size())));
+    } else if (stream == Stream::Out || complaints_.insert(shape_of(line)).second) {
+      bar_.show("");
+      printer_.print(worker, stream, line);
+    }
+  }
+  void clear() { bar_.show(""); }
+
+ private:
+  // Workers' complaints differ in ranks.
+  static std::string shape_of(std::string_view line) {
+    std::string shape(line);
+    if (shape.starts_with("starling: ")) {
+      std::erase_if(shape, [](char c) { return c >= '0' && c <= '9'; });
+    }
+    return shape;
+  }
+
+  ProgressLine bar_;
+  LinePrinter printer_{false};
+  std::set<std::string> complaints_;
+};
+
+std::string names_of(const Result& result) {
+  std::string text;
+  for (const std::size_t worker : result.lost) {
+    text += fmt::format("{}worker {} {}", text.empty() ? "" : ", ", worker,
+                        launch::describe(result.workers[worker]));
+  }
+  return text;
+}
+
+// Says who was lost. With OnLoss::Continue the run is fine if anybody came to its end: workers end
+// well only when the summary has been written.
+int conclude(const Result& result, OnLoss on_loss) {
+  if (result.interrupted_by) {
+    fmt::print(stderr, "starling: interrupted by {}\n",
+               launch::name_of_signal(*result.interrupted_by));
+    return 128 + *result.interrupted_by;
+  }
+  if (result.lost.empty()) {
+    return 0;
+  }
+  const launch::Outcome& first = result.workers[result.lost.front()];
+  const std::size_t left = result.workers.size() - result.lost.size();
+  const bool finished = on_loss == OnLoss::Continue && left > 0;
+  if (finished) {
+    fmt::print(stderr, "starling: {}; the other {} finished without\n", names_of(result), left);
+    return 0;
+  }
+  if (first.signal || result.stopped > 0) {
+    fmt::print(stderr, "starling: {}{}\n", names_of(result),
+               result.stopped > 0 ? "; the others were ended" : "");
+  }
+  return first.exit_code.value_or(1);
+}
+
+void train(Words arguments) {
+  Words command = std::move(arguments);
+  command.insert(command.begin(), find_trainer());
+  if (comm::find_job(comm::process_environment()).launcher != comm::Launcher::None) {
+    become(std::move(command));
+  }
+  const Plan plan = ask(command);
+  launch::Options options{
+      .workers = plan.workers, .command = std::move(command), .on_loss = plan.on_loss};
+  if (isatty(STDERR_FILENO) == 1) {
+    options.environment.emplace_back("STARLING_PROGRESS", "bar");
+  }
+  if (plan.threads > 0) {
+    for (const char* name : {"OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"}) {
+      options.environment.emplace_back(name, fmt::format("{}", plan.threads));
+    }
+  }
+  int exit_code = 0;
+  {
+    Screen screen;
+    options.on_line = [&](std::size_t worker, Stream stream, std::string_view line) {
+      screen.show(worker, stream, line);
+    };
+    const Result result = launch::launch(options);
+    screen.clear();
+    exit_code = conclude(result, options.on_loss);
+  }
+  if (exit_code != 0) {
+    throw CLI::RuntimeError(exit_code);
+  }
+}
+
+// A command whose words are all the trainer's.
+void add_passed_on(CLI::App& app, const char* name, const char* help,
+                   void (*run)(Words arguments)) {
+  CLI::App* command = app.add_subcommand(name, help);
+  command->prefix_command();
+  command->set_help_flag();
+  command->callback([=] { run(command->remaining()); });
+}
+
+}  // namespace
+
+void add_train_command(CLI::App& app) {
+  add_passed_on(app, "train", "Train a model, on workers that are started here", [](Words words) {
+    if (words.empty() || words.front().starts_with('-')) {
+      words.insert(words.begin(), find_trainer());
+      become(std::move(words));
+    }
+    train(std::move(words));
+  });
+}
+
+void add_data_command(CLI::App& app) {
+  add_passed_on(app, "data", "Which data sets are there, and how to have the others",
+                [](Words words) {
+                  words.insert(words.begin(), "data");
+                  words.insert(words.begin(), find_trainer());
+                  become(std::move(words));
+                });
+}
+
+}  // namespace starling::tool

@@ -1,0 +1,12 @@
+// starling train: workers of starling-train, started here unless a launcher has started this.
+// starling data: passed on.
+#pragma once
+
+#include <CLI/CLI.hpp>
+
+namespace starling::tool {
+
+void add_train_command(CLI::App& app);
+void add_data_command(CLI::App& app);
+
+}  // namespace starling::tool

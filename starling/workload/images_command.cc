@@ -1,0 +1,191 @@
+#include "starling/workload/images_command.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdio>
+#include <memory>
+#include <string>
+#include <thread>
+
+#include "starling/base/error.h"
+#include "starling/workload/image_data.h"
+#include "starling/workload/images_options.h"
+#include "starling/workload/train_images.h"
+
+namespace starling::workload {
+namespace {
+
+struct Request {
+  ImagesOptions options;
+  bool check = false;
+};
+
+void add_job_options(CLI::App& app, Request& request) {
+  ImagesOptions& o = request.options;
+  const char* group = "The job";
+  app.add_option("-n,--workers", o.workers,
+                 "Workers to start on this machine; default: one per core, at least 2")
+      ->group(group);
+  app.add_option("--on-loss", o.on_loss,
+                 "When a worker is lost: 'continue' without it, or 'stop' all")
+      ->capture_default_str()
+      ->group(group);
+  app.add_option("--threads", o.threads,
+                 "Compute threads of a worker; default: cores / workers, at least 1")
+      ->group(group);
+  app.add_option("--device", o.device, "Where the model is; only cpu so far")
+      ->capture_default_str()
+      ->group(group);
+  app.add_option("--out", o.out,
+                 "Folder of the run, new or empty; default: runs/DATE-ALGORITHM-MODEL")
+      ->group(group);
+  app.add_flag("--json", o.json, "In the end, print summary.json")->group(group);
+  app.add_flag("--check", request.check)->group("");
+}
+
+void add_workload_options(CLI::App& app, ImagesOptions& o) {
+  const char* group = "What is trained";
+  app.add_option("--model", o.model, "mlp, cnn or resnet20")->capture_default_str()->group(group);
+  app.add_option("--data", o.data, "fashion-mnist or cifar10")->capture_default_str()->group(group);
+  app.add_option("--data-folder", o.data_folder,
+                 "Where data sets are; default: STARLING_DATA, or as `starling data list` says")
+      ->group(group);
+  app.add_option("--batch", o.batch, "Samples of one worker's step")
+      ->capture_default_str()
+      ->group(group);
+  app.add_option("--epochs", o.epochs, "Passes over the training images of all workers; default 5")
+      ->group(group);
+  app.add_option("--steps", o.steps, "Steps, in place of epochs")->group(group);
+  app.add_option("--seed", o.seed, "Of initial weights, the order of samples, schedules and delays")
+      ->capture_default_str()
+      ->group(group);
+  app.add_option("--eval-every", o.eval_every,
+                 "Steps between evaluations on the test images; 0: only in the end")
+      ->capture_default_str()
+      ->group(group);
+  app.add_option("--evaluate-batch", o.evaluate_batch, "Test images at a time")
+      ->capture_default_str()
+      ->group(group);
+}
+
+void add_algorithm_options(CLI::App& app, ImagesOptions& o) {
+  const char* group = "How workers average";
+  app.add_option("--algorithm", o.algorithm,
+                 "See `starling topology --help`; 'alone': no averaging")
+      ->capture_default_str()
+      ->group(group);
+  app.add_option("--schedule", o.schedule, "Who averages with whom; default: the algorithm's first")
+      ->group(group);
+  app.add_option("--group-size", o.group_size, "Most members of a group; default: about √N")
+      ->group(group);
+  app.add_option("--sync-period", o.sync_period, "Everybody averages at every so many steps")
+      ->group(group);
+  app.add_option("--trigger", o.trigger,
+                 "When a round starts: all, first, first+SECONDS, first+learnt, need")
+      ->group(group);
+  app.add_option("--age-bound", o.age_bound, "Of trigger need: how many steps behind is too old")
+      ->group(group);
+  app.add_flag("--no-overlap", o.no_overlap, "Exchange inside the step, not behind the next one")
+      ->group(group);
+  app.add_option("--gradient-at", o.gradient_at,
+                 "Of starling: gradients at the model as updated here ('own'), or as 'mixed' since")
+      ->capture_default_str()
+      ->group(group);
+  app.add_flag("--bf16", o.bf16, "Send numbers of 16 bits")->group(group);
+  app.add_option("--bucket-bytes", o.bucket_bytes, "Bytes of the model that are exchanged as one")
+      ->capture_default_str()
+      ->group(group);
+}
+
+void add_optimizer_options(CLI::App& app, ImagesOptions& o) {
+  const char* group = "Optimizer";
+  app.add_option("--optimizer", o.optimizer,
+                 "sgd, adam, adamw, accum-adam or accum-adamw; default: sgd, or the algorithm's")
+      ->group(group);
+  app.add_option("--lr", o.lr, "Learning rate; default: 0.05 of sgd, 0.001 of the others")
+      ->group(group);
+  app.add_option("--lr-schedule", o.lr_schedule,
+                 "constant, cosine[:WARMUP], sqrt:WARMUP, step:AT,AT,…[:FACTOR]; in samples, or %")
+      ->capture_default_str()
+      ->group(group);
+  app.add_option("--momentum", o.momentum, "Of sgd; default 0.9")->group(group);
+  app.add_flag("--nesterov", o.nesterov, "Of sgd: Nesterov's momentum")->group(group);
+  app.add_option("--weight-decay", o.weight_decay, "Default: 0.01 of adamw and accum-adamw, else 0")
+      ->group(group);
+  app.add_option("--beta1", o.beta1, "Of Adam: decay of the first moment; default 0.9")
+      ->group(group);
+  app.add_option("--beta2", o.beta2, "Of Adam: decay of the second moment; default 0.999")
+      ->group(group);
+  app.add_option("--epsilon", o.epsilon, "Of Adam: added to the root of the second; default 1e-8")
+      ->group(group);
+  app.add_option("--window", o.window, "Of accum-adam: gradients that its moments see as one; 4")
+      ->group(group);
+  app.add_option("--clip", o.clip, "Scale gradients down to this norm")->group(group);
+  app.add_option("--clip-mode", o.clip_mode,
+                 "By the norm of all: 'global'; of the step before: 'delayed'; of each 'bucket'")
+      ->group(group);
+  app.add_option("--non-finite", o.non_finite,
+                 "When a gradient is not finite: 'stop', or 'skip' the step")
+      ->capture_default_str()
+      ->group(group);
+}
+
+void add_imbalance_options(CLI::App& app, ImagesOptions& o) {
+  const char* group = "Imbalance on purpose";
+  app.add_option("--delay", o.delay,
+                 "COUNTxSECONDS: so many workers, drawn for each step, sleep; also rank:R:SECONDS, "
+                 "ramp:SECONDS")
+      ->group(group);
+  app.add_option("--emulate-compute", o.emulate_compute,
+                 "FORWARD:BACKWARD[:CV]: sleep so many seconds in place of computing")
+      ->group(group);
+}
+
+// Without reading it all.
+void require_data(const ImagesOptions& options) {
+  for (const KnownSet& set : known_sets()) {
+    if (set.name == options.data &&
+        !missing_file(set, folder_of(set.name, options.data_folder)).empty()) {
+      load_images(options.data, options.data_folder);  // says so
+    }
+  }
+}
+
+void check_only(const ImagesOptions& typed) {
+  const std::int64_t cores = std::max(1u, std::thread::hardware_concurrency());
+  const std::int64_t workers = typed.workers.value_or(std::max<std::int64_t>(2, cores));
+  require(workers >= 1 && workers <= 4096, "--workers must be between 1 and 4096, not {}", workers);
+  const ImagesOptions options = settle(typed, static_cast<std::size_t>(workers));
+  require_data(options);
+  const nlohmann::ordered_json answer = {
+      {"workers", workers}, {"threads", options.threads}, {"on_loss", options.on_loss}};
+  fmt::print("{}\n", answer.dump());
+}
+
+}  // namespace
+
+void add_images_command(CLI::App& app) {
+  // Lives as long as the callback that reads it.
+  auto request = std::make_shared<Request>();
+  CLI::App* command = app.add_subcommand("images", "Train a model on images");
+  command->footer(
+      "`starling train images` starts its workers itself; under `starling run`, mpirun, srun and\n"
+      "torchrun each process is one. Exit codes: 0 done, 1 failed, 2 wrong command line or input,\n"
+      "128 + S if interrupted by signal S.");
+  add_job_options(*command, *request);
+  add_workload_options(*command, request->options);
+  add_algorithm_options(*command, request->options);
+  add_optimizer_options(*command, request->options);
+  add_imbalance_options(*command, request->options);
+  command->callback([request] {
+    if (request->check) {
+      check_only(request->options);
+    } else {
+      train_images(request->options);
+    }
+  });
+}
+
+}  // namespace starling::workload

@@ -1,0 +1,253 @@
+#include "starling/workload/images_options.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "starling/base/error.h"
+#include "starling/base/suggestion.h"
+#include "starling/topology/algorithm.h"
+#include "starling/topology/schedule.h"
+#include "starling/train/learning_rate.h"
+#include "starling/workload/imbalance.h"
+
+namespace starling::workload {
+namespace {
+
+using nlohmann::ordered_json;
+using Words = std::vector<std::string_view>;
+
+constexpr double kMostSteps = 1e12;
+
+void require_word(std::string_view option, std::string_view word, const Words& known) {
+  require(std::find(known.begin(), known.end(), word) != known.end(),
+          "{}: unknown '{}'; did you mean '{}'? ({})", option, word, nearest(word, known),
+          fmt::join(known, ", "));
+}
+
+void require_between(std::string_view option, double value, double least, double most) {
+  require(value >= least && value <= most, "{} must be between {} and {}, not {}", option, least,
+          most, value);
+}
+void require_least(std::string_view option, std::int64_t value, std::int64_t least) {
+  require(value >= least, "{} must be at least {}, not {}", option, least, value);
+}
+// Of [0, 1), as factors of moments are.
+void require_factor(std::string_view option, const std::optional<double>& value) {
+  require(!value || (*value >= 0 && *value < 1), "{} must be at least 0 and less than 1, not {}",
+          option, value.value_or(0));
+}
+
+bool is_adam(std::string_view optimizer) { return optimizer != "sgd"; }
+bool is_accumulated(std::string_view optimizer) { return optimizer.starts_with("accum"); }
+
+void require_trigger(std::string_view text) {
+  if (text.empty() || text == "all" || text == "first" || text == "first+learnt" ||
+      text == "need") {
+    return;
+  }
+  double grace = -1;
+  if (text.starts_with("first+")) {
+    const std::string_view number = text.substr(6);
+    const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), grace);
+    grace = error == std::errc() && end == number.data() + number.size() ? grace : -1;
+  }
+  require(std::isfinite(grace) && grace >= 0,
+          "--trigger: unknown '{}' (all, first, first+SECONDS, first+learnt, need)", text);
+}
+
+void settle_optimizer(ImagesOptions& o) {
+  if (o.optimizer.empty()) {
+    o.optimizer = o.algorithm == "accum-adam" ? "accum-adam"
+                  : o.algorithm == "dadam"    ? "adam"
+                                              : "sgd";
+  }
+  require_word("--optimizer", o.optimizer, {"sgd", "adam", "adamw", "accum-adam", "accum-adamw"});
+  const bool adam = is_adam(o.optimizer);
+  require(!adam || (!o.momentum && !o.nesterov), "--{} belongs to --optimizer sgd, not to {}",
+          o.momentum ? "momentum" : "nesterov", o.optimizer);
+  require(adam || (!o.beta1 && !o.beta2 && !o.epsilon),
+          "--{} belongs to the Adam optimizers, not to sgd",
+          o.beta1   ? "beta1"
+          : o.beta2 ? "beta2"
+                    : "epsilon");
+  require(!o.window || is_accumulated(o.optimizer),
+          "--window belongs to --optimizer accum-adam and accum-adamw, not to {}", o.optimizer);
+  o.lr = o.lr.value_or(adam ? 1e-3 : 0.05);
+  require_between("--lr", *o.lr, 0, 1e6);
+  o.weight_decay = o.weight_decay.value_or(o.optimizer.ends_with("adamw") ? 0.01 : 0);
+  require_between("--weight-decay", *o.weight_decay, 0, 1e6);
+  if (!adam) {
+    o.momentum = o.momentum.value_or(0.9);
+    require_factor("--momentum", o.momentum);
+    require(!o.nesterov || *o.momentum > 0, "--nesterov needs a --momentum above 0");
+    return;
+  }
+  o.beta1 = o.beta1.value_or(0.9);
+  o.beta2 = o.beta2.value_or(0.999);
+  o.epsilon = o.epsilon.value_or(1e-8);
+  require_factor("--beta1", o.beta1);
+  require_factor("--beta2", o.beta2);
+  require(*o.epsilon > 0 && *o.epsilon <= 1, "--epsilon must be above 0 and at most 1, not {}",
+          *o.epsilon);
+  if (is_accumulated(o.optimizer)) {
+    o.window = o.window.value_or(4);
+    require_between("--window", static_cast<double>(*o.window), 1, 1e6);
+  }
+}
+
+void settle_algorithm(ImagesOptions& o, std::size_t workers) {
+  require_trigger(o.trigger);
+  require_word("--gradient-at", o.gradient_at, {"own", "mixed"});
+  const auto count = static_cast<std::int64_t>(workers);
+  if (o.group_size) {
+    require_least("--group-size", *o.group_size, 1);
+    require(*o.group_size <= count, "--group-size {} is more than the {} worker{} of the job",
+            *o.group_size, count, count == 1 ? "" : "s");
+  }
+  if (o.sync_period) {
+    require_between("--sync-period", static_cast<double>(*o.sync_period), 1, 1e9);
+  }
+  if (o.age_bound) {
+    require_between("--age-bound", static_cast<double>(*o.age_bound), 0, 1e9);
+  }
+  require_between("--bucket-bytes", static_cast<double>(o.bucket_bytes), 1, 1e12);
+  if (o.algorithm == "alone") {
+    require(o.schedule.empty() && !o.group_size && !o.sync_period && o.trigger.empty(),
+            "--algorithm alone averages nothing: it has no schedule, group, sync period or "
+            "trigger");
+    return;
+  }
+  const topology::Algorithm& algorithm = topology::find_algorithm(o.algorithm);
+  if (o.schedule.empty()) {
+    o.schedule = algorithm.schedules.front();
+  } else if (!o.schedule.starts_with("file:")) {
+    require_word(fmt::format("--schedule of {}", o.algorithm), o.schedule,
+                 {algorithm.schedules.begin(), algorithm.schedules.end()});
+  }
+  topology::ScheduleOptions schedule{.workers = static_cast<std::uint32_t>(workers),
+                                     .seed = static_cast<std::uint64_t>(o.seed)};
+  if (o.group_size) {
+    schedule.group_size = static_cast<std::uint32_t>(*o.group_size);
+  }
+  topology::make_schedule(o.schedule, schedule);
+}
+
+void settle_run(ImagesOptions& o) {
+  require_word("--model", o.model, {"mlp", "cnn", "resnet20"});
+  require_word("--data", o.data, {"fashion-mnist", "cifar10"});
+  require_between("--batch", static_cast<double>(o.batch), 1, 1e6);
+  require(!o.steps || !o.epochs, "--steps and --epochs: give one of them");
+  if (o.steps) {
+    require_between("--steps", static_cast<double>(*o.steps), 1, kMostSteps);
+  } else {
+    o.epochs = o.epochs.value_or(5);
+    require(*o.epochs > 0 && *o.epochs <= 1e6, "--epochs must be above 0 and at most 1e6, not {}",
+            *o.epochs);
+  }
+  require_least("--seed", o.seed, 0);
+  require_between("--eval-every", static_cast<double>(o.eval_every), 0, kMostSteps);
+  require_between("--evaluate-batch", static_cast<double>(o.evaluate_batch), 1, 1e6);
+  require_between("--threads", static_cast<double>(o.threads), 0, 4096);
+  require_word("--on-loss", o.on_loss, {"stop", "continue"});
+  require_word("--non-finite", o.non_finite, {"stop", "skip"});
+  require(o.device == "cpu", "--device {}: a model on a GPU is not supported yet", o.device);
+  require(!o.clip || (*o.clip > 0 && std::isfinite(*o.clip)), "--clip must be above 0, not {}",
+          o.clip.value_or(0));
+  require(o.clip || o.clip_mode.empty(), "--clip-mode needs the norm: --clip NORM");
+  if (o.clip) {
+    o.clip_mode = o.clip_mode.empty() ? "global" : o.clip_mode;
+    require_word("--clip-mode", o.clip_mode, {"global", "delayed", "bucket"});
+  }
+}
+
+template <typename T>
+ordered_json json_or_null(const std::optional<T>& value) {
+  return value ? ordered_json(*value) : ordered_json();
+}
+ordered_json json_or_null(const std::string& value) {
+  return value.empty() ? ordered_json() : ordered_json(value);
+}
+
+}  // namespace
+
+ImagesOptions settle(ImagesOptions options, std::size_t workers) {
+  settle_run(options);
+  settle_optimizer(options);
+  settle_algorithm(options, workers);
+  train::parse_learning_rate(options.lr_schedule, 1e6);
+  const auto seed = static_cast<std::uint64_t>(options.seed);
+  Delay(options.delay, static_cast<std::uint32_t>(workers), seed);
+  if (!options.emulate_compute.empty()) {
+    EmulatedCompute(options.emulate_compute, seed);
+  }
+  return options;
+}
+
+std::uint64_t steps_of(const ImagesOptions& options, std::size_t workers, std::size_t samples) {
+  const std::size_t together = static_cast<std::size_t>(options.batch) * workers;
+  require(together <= samples,
+          "--batch {} of {} workers is more than the {} training images of {} in one step",
+          options.batch, workers, samples, options.data);
+  if (options.steps) {
+    return static_cast<std::uint64_t>(*options.steps);
+  }
+  const double steps = std::round(*options.epochs * static_cast<double>(samples / together));
+  return static_cast<std::uint64_t>(std::max(1.0, steps));
+}
+
+ordered_json json_of(const ImagesOptions& o) {
+  return {{"model", o.model},
+          {"data", o.data},
+          {"batch", o.batch},
+          {"epochs", json_or_null(o.epochs)},
+          {"steps", json_or_null(o.steps)},
+          {"seed", o.seed},
+          {"algorithm", o.algorithm},
+          {"schedule", json_or_null(o.schedule)},
+          {"group_size", json_or_null(o.group_size)},
+          {"sync_period", json_or_null(o.sync_period)},
+          {"trigger", json_or_null(o.trigger)},
+          {"age_bound", json_or_null(o.age_bound)},
+          {"overlap", !o.no_overlap},
+          {"gradient_at", o.gradient_at},
+          {"bf16", o.bf16},
+          {"bucket_bytes", o.bucket_bytes},
+          {"optimizer", o.optimizer},
+          {"lr", json_or_null(o.lr)},
+          {"lr_schedule", o.lr_schedule},
+          {"momentum", json_or_null(o.momentum)},
+          {"nesterov", o.nesterov},
+          {"weight_decay", json_or_null(o.weight_decay)},
+          {"beta1", json_or_null(o.beta1)},
+          {"beta2", json_or_null(o.beta2)},
+          {"epsilon", json_or_null(o.epsilon)},
+          {"window", json_or_null(o.window)},
+          {"clip", json_or_null(o.clip)},
+          {"clip_mode", json_or_null(o.clip_mode)},
+          {"non_finite", o.non_finite},
+          {"delay", json_or_null(o.delay)},
+          {"emulate_compute", json_or_null(o.emulate_compute)},
+          {"eval_every", o.eval_every},
+          {"evaluate_batch", o.evaluate_batch}};
+}
+
+std::string text_of(const ImagesOptions& options) {
+  const ordered_json values = json_of(options);
+  std::vector<std::string> words;
+  for (const auto& [name, value] : values.items()) {
+    if (!value.is_null()) {
+      words.push_back(
+          fmt::format("{}={}", name, value.is_string() ? value.get<std::string>() : value.dump()));
+    }
+  }
+  return fmt::format("{}", fmt::join(words, " "));
+}
+
+}  // namespace starling::workload

@@ -1,0 +1,56 @@
+// Workers that meet to have one of them, the leader, do something with a few numbers of everybody:
+// put an evaluation together, write the summary. The leader is the lowest rank that is not lost; if
+// it is lost before it has done its part, the next one leads.
+//
+// Threads: the application's. All is collective, except leads().
+#pragma once
+
+#include <cstddef>
+#include <exception>
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "starling/comm/workers.h"
+#include "starling/train/assembly.h"
+
+namespace starling::workload {
+
+// Somebody else has failed, and says why.
+class AlreadyTold : public std::exception {
+ public:
+  const char* what() const noexcept override { return "another worker failed, and has said why"; }
+};
+
+class Meetings {
+ public:
+  // The only ones of these workers.
+  explicit Meetings(comm::Workers& workers) : workers_(workers), assembly_(workers, 1) {}
+
+  // By rank; nothing of those who are lost.
+  using Records = std::vector<std::optional<std::vector<double>>>;
+  using Answer = std::vector<double>;
+
+  // Records are not empty; they and answers have the same length everywhere. `lead` runs on the
+  // leader alone, usually once; the others wait for its answer, of `length` numbers. What it throws
+  // is thrown there, and AlreadyTold on the others.
+  Answer meet(std::span<const double> own, std::size_t length,
+              const std::function<Answer(const Records&)>& lead);
+
+  // The text that the leader makes, on everyone. What it throws is thrown there, and AlreadyTold on
+  // the others.
+  std::string told_by_leader(const std::function<std::string()>& make);
+
+  // Whether this worker would lead now.
+  bool leads();
+
+ private:
+  Records gather(std::span<const double> own);
+
+  comm::Workers& workers_;
+  train::Assembly assembly_;
+};
+
+}  // namespace starling::workload

@@ -1,0 +1,121 @@
+#include "starling/workload/run_folder.h"
+
+#include <fcntl.h>
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <ctime>
+#include <system_error>
+
+#include "starling/base/error.h"
+
+namespace starling::workload {
+namespace {
+
+namespace fs = std::filesystem;
+
+[[noreturn]] void fail(std::string_view what, const fs::path& path, const std::string& why) {
+  throw Error(ErrorCode::Environment, fmt::format("cannot {} {}: {}", what, path.string(), why));
+}
+
+std::string last_error() { return std::generic_category().message(errno); }
+
+// False if it was there.
+bool make_folder(const fs::path& folder) {
+  std::error_code error;
+  const bool made = fs::create_directories(folder, error);
+  if (error || !fs::is_directory(folder, error)) {
+    fail("make the folder", folder,
+         error ? error.message() : "there is a file of that name already");
+  }
+  return made;
+}
+
+fs::path make_named_folder(const fs::path& folder) {
+  std::error_code error;
+  if (!make_folder(folder) && !fs::is_empty(folder, error)) {
+    fail("write to", folder, "it holds files already, which are not overwritten");
+  }
+  return folder;
+}
+
+}  // namespace
+
+fs::path make_run_folder(const std::string& wanted, std::string_view words) {
+  if (!wanted.empty()) {
+    return make_named_folder(fs::path(wanted).lexically_normal());
+  }
+  const std::string name =
+      fmt::format("{:%Y-%m-%d-%H%M%S}-{}", fmt::localtime(std::time(nullptr)), words);
+  fs::path folder = fs::path("runs") / name;
+  for (int number = 2; !make_folder(folder); ++number) {
+    folder = fs::path("runs") / fmt::format("{}-{}", name, number);
+  }
+  return folder;
+}
+
+std::string text_of(const nlohmann::ordered_json& value) { return value.dump(2) + "\n"; }
+
+void write_json(const fs::path& file, const nlohmann::ordered_json& value) {
+  const std::string text = text_of(value);
+  const fs::path beside = file.string() + ".part";
+  const int descriptor = open(beside.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+  if (descriptor < 0) {
+    fail("write", file, last_error());
+  }
+  std::string why;
+  for (std::size_t done = 0; done < text.size() && why.empty();) {
+    const ssize_t written = write(descriptor, text.data() + done, text.size() - done);
+    if (written >= 0) {
+      done += static_cast<std::size_t>(written);
+    } else if (errno != EINTR) {
+      why = last_error();
+    }
+  }
+  if (why.empty() && fsync(descriptor) != 0 && errno != EINVAL) {
+    why = last_error();
+  }
+  if (close(descriptor) != 0 && why.empty()) {
+    why = last_error();
+  }
+  if (why.empty() && std::rename(beside.c_str(), file.c_str()) != 0) {
+    why = last_error();
+  }
+  if (!why.empty()) {
+    unlink(beside.c_str());
+    fail("write", file, why);
+  }
+}
+
+fs::path ledger_file(const fs::path& folder, Rank worker) {
+  return folder / fmt::format("ledger-{}.jsonl", worker.value);
+}
+
+Metrics::Metrics(const fs::path& folder, Rank worker)
+    : path_(folder / fmt::format("metrics-{}.jsonl", worker.value)),
+      file_(std::fopen(path_.c_str(), "we")) {
+  require_done(file_ != nullptr);
+}
+
+void Metrics::write(const nlohmann::ordered_json& line) {
+  const std::string text = line.dump() + "\n";
+  require_done(std::fwrite(text.data(), 1, text.size(), file_.get()) == text.size());
+  const WallTime now = std::chrono::steady_clock::now();
+  if (now - flushed_ > std::chrono::seconds(1)) {
+    flushed_ = now;
+    require_done(std::fflush(file_.get()) == 0);
+  }
+}
+
+void Metrics::close() { require_done(std::fclose(file_.release()) == 0); }
+
+void Metrics::require_done(bool done) const {
+  if (!done) {
+    fail("write", path_, last_error());
+  }
+}
+
+}  // namespace starling::workload

@@ -1,0 +1,58 @@
+// The folder of one run, and what is written there:
+//   config.json           what was asked for
+//   metrics-RANK.jsonl    a line per step and evaluation of each worker
+//   ledger-RANK.jsonl     every round (docs/rounds.md)
+//   summary.json          the result; is there only if the run came to its end
+//
+// Errors of the file system (a full disk, no permission) are Error{Environment}, in one line that
+// names the file. Threads: one.
+#pragma once
+
+#include <chrono>
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+
+#include "starling/base/time.h"
+#include "starling/base/units.h"
+
+namespace starling::workload {
+
+// Makes a folder that was not there: `wanted`, or if that is empty runs/DATE-TIME-WORDS, with a
+// number if there is one already. A folder that is wanted may exist if it is empty.
+std::filesystem::path make_run_folder(const std::string& wanted, std::string_view words);
+
+// Whole or not at all: written beside, then renamed.
+void write_json(const std::filesystem::path& file, const nlohmann::ordered_json& value);
+// As write_json() writes it.
+std::string text_of(const nlohmann::ordered_json& value);
+
+std::filesystem::path ledger_file(const std::filesystem::path& folder, Rank worker);
+
+// JSON lines, on disk at the latest a second later, and when closed.
+class Metrics {
+ public:
+  Metrics(const std::filesystem::path& folder, Rank worker);
+  // Closes; errors are lost.
+  ~Metrics() = default;
+  Metrics(const Metrics&) = delete;
+  Metrics& operator=(const Metrics&) = delete;
+
+  void write(const nlohmann::ordered_json& line);
+  void close();
+
+ private:
+  struct Close {
+    void operator()(std::FILE* file) const { std::fclose(file); }
+  };
+  void require_done(bool done) const;
+
+  std::filesystem::path path_;
+  std::unique_ptr<std::FILE, Close> file_;
+  WallTime flushed_ = std::chrono::steady_clock::now();
+};
+
+}  // namespace starling::workload

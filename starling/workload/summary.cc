@@ -1,0 +1,149 @@
+#include "starling/workload/summary.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace starling::workload {
+namespace {
+
+using nlohmann::ordered_json;
+
+enum Field : std::size_t {
+  kTrainSeconds,
+  kStepSeconds,
+  kMedian,
+  kSlowest,
+  kLoss,
+  kWaited,
+  kStale,
+  kSkipped,
+  kVoid,
+  kBytes,
+  kCopies,
+  kSteps,
+  kFields
+};
+
+// Not a number is null in JSON.
+ordered_json number(double value) {
+  return std::isfinite(value) ? ordered_json(value) : ordered_json();
+}
+
+}  // namespace
+
+void StepStatistics::add(double seconds, double loss) {
+  seconds_.push_back(static_cast<float>(seconds));
+  losses_.push_back(static_cast<float>(loss));
+}
+
+double StepStatistics::recent_loss() const {
+  const std::size_t count = std::max<std::size_t>(1, losses_.size() / 10);
+  if (losses_.empty()) {
+    return std::numeric_limits<double>::quiet_NaN();
+  }
+  double sum = 0;
+  for (std::size_t i = losses_.size() - count; i < losses_.size(); ++i) {
+    sum += losses_[i];
+  }
+  return sum / static_cast<double>(count);
+}
+
+double StepStatistics::mean_seconds() const {
+  double sum = 0;
+  for (const float value : seconds_) {
+    sum += value;
+  }
+  return seconds_.empty() ? 0 : sum / static_cast<double>(seconds_.size());
+}
+
+double StepStatistics::quantile_seconds(double q) const {
+  if (seconds_.empty()) {
+    return 0;
+  }
+  std::vector<float> sorted = seconds_;
+  const auto at =
+      static_cast<std::ptrdiff_t>(std::lround(q * static_cast<double>(sorted.size() - 1)));
+  std::nth_element(sorted.begin(), sorted.begin() + at, sorted.end());
+  return sorted[static_cast<std::size_t>(at)];
+}
+
+std::vector<double> record_of(const StepStatistics& steps, const train::Totals& totals,
+                              double train_seconds) {
+  std::vector<double> record(kFields);
+  record[kTrainSeconds] = train_seconds;
+  record[kStepSeconds] = steps.mean_seconds();
+  record[kMedian] = steps.quantile_seconds(0.5);
+  record[kSlowest] = steps.quantile_seconds(0.99);
+  record[kLoss] = steps.recent_loss();
+  record[kWaited] = totals.waited.count();
+  record[kStale] = totals.stale_fraction;
+  record[kSkipped] = static_cast<double>(totals.skipped);
+  record[kVoid] = static_cast<double>(totals.void_rounds);
+  record[kBytes] = static_cast<double>(totals.bytes);
+  record[kCopies] = static_cast<double>(totals.model_copies);
+  record[kSteps] = static_cast<double>(totals.steps);
+  return record;
+}
+
+ordered_json json_of(const Evaluation& evaluation) {
+  return {{"step", evaluation.step},
+          {"train_seconds", evaluation.time.count()},
+          {"test_accuracy", evaluation.accuracy},
+          {"test_loss", number(evaluation.loss)},
+          {"consensus_distance", number(evaluation.consensus.distance)},
+          {"consensus_relative", number(evaluation.consensus.relative)}};
+}
+
+ordered_json results_of(const Meetings::Records& records, double samples) {
+  std::vector<double> sum(kFields);
+  std::vector<double> most(kFields);
+  std::vector<std::size_t> lost;
+  for (std::size_t rank = 0; rank < records.size(); ++rank) {
+    if (!records[rank]) {
+      lost.push_back(rank);
+      continue;
+    }
+    for (std::size_t field = 0; field < kFields; ++field) {
+      sum[field] += (*records[rank])[field];
+      most[field] = std::max(most[field], (*records[rank])[field]);
+    }
+  }
+  const std::size_t left = records.size() - lost.size();
+  const auto mean = [&](Field field) { return sum[field] / static_cast<double>(left); };
+  return {{"workers", records.size()},
+          {"workers_left", left},
+          {"lost", lost},
+          {"samples", samples},
+          {"train_seconds", most[kTrainSeconds]},
+          {"samples_per_second", samples / most[kTrainSeconds]},
+          {"step_seconds", mean(kStepSeconds)},
+          {"step_seconds_p50", mean(kMedian)},
+          {"step_seconds_p99", most[kSlowest]},
+          {"waited_seconds", mean(kWaited)},
+          {"train_loss", number(mean(kLoss))},
+          {"stale_fraction", mean(kStale)},
+          {"skipped_steps", sum[kSkipped]},
+          {"void_rounds", sum[kVoid]},
+          {"bytes_per_step", mean(kSteps) > 0 ? mean(kBytes) / mean(kSteps) : 0},
+          {"model_copies", most[kCopies]}};
+}
+
+std::string text_of_summary(const ordered_json& summary) {
+  const auto value = [&](const char* name) {
+    return summary[name].is_null() ? std::nan("") : summary[name].get<double>();
+  };
+  return fmt::format(
+      "test accuracy {:.4f}, loss {:.4f}: the average of {} worker{}, consensus distance {:.3g}\n"
+      "{} steps in {:.2f} s: {:.0f} samples/s, {:.2f} ms a step, stale {:.1f} %\n"
+      "{}/summary.json\n",
+      value("test_accuracy"), value("test_loss"), summary["workers_left"].get<std::size_t>(),
+      summary["workers_left"] == 1 ? "" : "s", value("consensus_distance"),
+      summary["steps"].get<std::uint64_t>(), value("train_seconds"), value("samples_per_second"),
+      1e3 * value("step_seconds"), 100 * value("stale_fraction"),
+      summary["folder"].get<std::string>());
+}
+
+}  // namespace starling::workload

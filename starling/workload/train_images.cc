@@ -1,0 +1,315 @@
+#include "starling/workload/train_images.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "starling/base/error.h"
+#include "starling/comm/connect.h"
+#include "starling/train/data_parallel.h"
+#include "starling/workload/batches.h"
+#include "starling/workload/image_data.h"
+#include "starling/workload/image_loss.h"
+#include "starling/workload/image_models.h"
+#include "starling/workload/image_tensors.h"
+#include "starling/workload/images_training.h"
+#include "starling/workload/imbalance.h"
+#include "starling/workload/meeting.h"
+#include "starling/workload/progress.h"
+#include "starling/workload/run_folder.h"
+#include "starling/workload/summary.h"
+#include "starling/workload/torch_setup.h"
+
+namespace starling::workload {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::ordered_json;
+using Clock = std::chrono::steady_clock;
+
+constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
+
+// A clock that can be stopped.
+class StopWatch {
+ public:
+  void go() { since_ = Clock::now(); }
+  void stop() {
+    before_ = time();
+    since_.reset();
+  }
+  Seconds time() const { return before_ + (since_ ? Seconds(Clock::now() - *since_) : Seconds(0)); }
+
+ private:
+  std::optional<WallTime> since_;
+  Seconds before_{0};
+};
+
+class Training {
+ public:
+  Training(comm::Workers& workers, ImagesOptions options);
+  void run();
+
+ private:
+  std::uint32_t size() const { return static_cast<std::uint32_t>(workers_.size()); }
+  void step(std::uint64_t step);
+  train::StepReport compute(std::uint64_t step);
+  train::StepReport emulate(std::uint64_t step);
+  void show_progress(std::uint64_t done, double loss);
+  Evaluation evaluate_consensus(std::uint64_t step);
+  Score score_together();
+  void write_summary();
+
+  comm::Workers& workers_;
+  const Rank rank_;
+  const ImagesOptions options_;
+  const int threads_;
+  Meetings meetings_;
+  ImageSet data_;
+  Batches batches_;
+  Delay delay_;
+  std::optional<EmulatedCompute> emulated_;
+  std::uint64_t steps_;
+  fs::path folder_;
+  std::optional<Metrics> metrics_;
+  std::unique_ptr<ImageModel> model_;
+  std::optional<train::DataParallel> replica_;
+  std::optional<Progress> progress_;
+  StepStatistics statistics_;
+  StopWatch watch_;
+  std::vector<Evaluation> evaluations_;
+};
+
+BatchOptions batch_options(const ImagesOptions& options, const comm::Workers& workers,
+                           std::size_t samples) {
+  return {.samples = samples,
+          .workers = static_cast<std::uint32_t>(workers.size()),
+          .worker = workers.rank(),
+          .batch = static_cast<std::uint32_t>(options.batch),
+          .seed = static_cast<std::uint64_t>(options.seed)};
+}
+
+ordered_json config_of(const ImagesOptions& options, const comm::Workers& workers,
+                       std::uint64_t steps, int threads) {
+  ordered_json config = json_of(options);
+  config["steps"] = steps;
+  config["workers"] = workers.size();
+  config["threads"] = threads;
+  config["launcher"] = workers.facts().launcher;
+  config["transport"] = workers.facts().transport;
+  config["hosts"] = workers.facts().host_names;
+  return config;
+}
+
+Training::Training(comm::Workers& workers, ImagesOptions options)
+    : workers_(workers),
+      rank_(workers.rank()),
+      options_(std::move(options)),
+      threads_(use_threads(static_cast<int>(options_.threads))),
+      meetings_(workers),
+      data_(load_images(options_.data, options_.data_folder)),
+      batches_(batch_options(options_, workers, data_.train.count)),
+      delay_(options_.delay, size(), static_cast<std::uint64_t>(options_.seed)),
+      steps_(steps_of(options_, workers.size(), data_.train.count)) {
+  if (!options_.emulate_compute.empty()) {
+    emulated_.emplace(options_.emulate_compute, static_cast<std::uint64_t>(options_.seed));
+  }
+  folder_ = meetings_.told_by_leader([&] {
+    const fs::path folder =
+        make_run_folder(options_.out, fmt::format("{}-{}", options_.algorithm, options_.model));
+    write_json(folder / "config.json", config_of(options_, workers_, steps_, threads_));
+    return folder.string();
+  });
+  fs::create_directories(folder_);  // on another host
+  metrics_.emplace(folder_, rank_);
+  const Images& images = data_.train;
+  model_ = make_image_model(options_.model,
+                            {.channels = images.channels,
+                             .height = images.height,
+                             .width = images.width,
+                             .classes = images.classes},
+                            static_cast<std::uint64_t>(options_.seed));
+  train::Options training = training_options(options_, workers_.size(), steps_);
+  training.ledger = ledger_file(folder_, rank_).string();
+  replica_.emplace(model_->module(), workers_, std::move(training), make_optimizer(options_));
+}
+
+void Training::run() {
+  progress_.emplace(Progress::form_here(), steps_);
+  const auto every = static_cast<std::uint64_t>(options_.eval_every);
+  watch_.go();
+  for (std::uint64_t t = 0; t < steps_; ++t) {
+    step(t);
+    if (every > 0 && (t + 1) % every == 0 && t + 1 < steps_) {
+      watch_.stop();
+      evaluate_consensus(t + 1);
+      watch_.go();
+    }
+  }
+  replica_->finish();
+  watch_.stop();
+  evaluate_consensus(steps_);
+  metrics_->close();
+  progress_.reset();
+  write_summary();
+}
+
+void Training::step(std::uint64_t step) {
+  const double lr = replica_->lr();
+  const WallTime begin = Clock::now();
+  const train::StepReport report = emulated_ ? emulate(step) : compute(step);
+  const double took = seconds(Clock::now() - begin);
+  const double loss = emulated_ ? kNone : report.loss;
+  statistics_.add(took, loss);
+  ordered_json line = {{"kind", "step"},
+                       {"step", step},
+                       {"seconds", took},
+                       {"waited", report.waited.count()},
+                       {"lr", lr}};
+  line["loss"] = std::isfinite(loss) ? ordered_json(loss) : ordered_json();
+  if (options_.clip) {
+    line["gradient_norm"] = report.gradient_norm;
+  }
+  if (report.skipped) {
+    line["skipped"] = true;
+  }
+  metrics_->write(line);
+  show_progress(step + 1, loss);
+}
+
+train::StepReport Training::compute(std::uint64_t step) {
+  return replica_->step([&] {
+    std::this_thread::sleep_for(delay_.delay(rank_, Step{static_cast<std::int64_t>(step)}));
+    return image_loss(*model_, image_batch(data_.train, batches_.batch(step)));
+  });
+}
+
+train::StepReport Training::emulate(std::uint64_t step) {
+  return replica_->emulate([&](const std::function<void(std::size_t)>& ready) {
+    const Duration late = delay_.delay(rank_, Step{static_cast<std::int64_t>(step)});
+    const Emulated time = emulated_->at(rank_, Step{static_cast<std::int64_t>(step)});
+    const WallTime forward = Clock::now() + late + time.forward;
+    std::this_thread::sleep_until(forward);
+    const auto buckets = static_cast<std::int64_t>(replica_->buckets());
+    for (std::int64_t k = 0; k < buckets; ++k) {
+      std::this_thread::sleep_until(forward + time.backward * (k + 1) / buckets);
+      ready(static_cast<std::size_t>(k));
+    }
+  });
+}
+
+void Training::show_progress(std::uint64_t done, double loss) {
+  if (!progress_->due() || !meetings_.leads()) {
+    return;
+  }
+  progress_->show({.step = done,
+                   .loss = loss,
+                   .samples_per_second = replica_->samples() / watch_.time().count(),
+                   .stale = replica_->totals().stale_fraction});
+}
+
+// Each worker takes its part of the test set; the leader those of the lost ones too.
+Score Training::score_together() {
+  const Images& test = data_.test;
+  const auto part = [&](std::size_t worker) {
+    const std::size_t first = test.count * worker / size();
+    const std::size_t end = test.count * (worker + 1) / size();
+    const Score score = evaluate(*model_, test, first, end - first,
+                                 static_cast<std::size_t>(options_.evaluate_batch));
+    return std::vector{score.samples, score.correct, score.loss};
+  };
+  const Meetings::Answer sum =
+      meetings_.meet(part(rank_.index()), 3, [&](const Meetings::Records& records) {
+        Meetings::Answer total(3);
+        for (std::size_t worker = 0; worker < records.size(); ++worker) {
+          const std::vector<double> score = records[worker] ? *records[worker] : part(worker);
+          for (std::size_t i = 0; i < total.size(); ++i) {
+            total[i] += score[i];
+          }
+        }
+        return total;
+      });
+  return {.samples = sum[0], .correct = sum[1], .loss = sum[2]};
+}
+
+Evaluation Training::evaluate_consensus(std::uint64_t step) {
+  Score score;
+  const train::Consensus consensus =
+      replica_->with_consensus_model([&] { score = score_together(); });
+  const Evaluation evaluation{.step = step,
+                              .accuracy = score.correct / score.samples,
+                              .loss = score.loss / score.samples,
+                              .consensus = consensus,
+                              .time = watch_.time()};
+  evaluations_.push_back(evaluation);
+  ordered_json line = json_of(evaluation);
+  line["kind"] = "evaluation";
+  metrics_->write(line);
+  if (meetings_.leads()) {
+    progress_->say(
+        fmt::format("step {}: test accuracy {:.4f}, loss {:.4f}, consensus distance {:.3g}", step,
+                    evaluation.accuracy, evaluation.loss, consensus.distance));
+  }
+  return evaluation;
+}
+
+void Training::write_summary() {
+  const std::vector<double> record =
+      record_of(statistics_, replica_->totals(), watch_.time().count());
+  meetings_.meet(record, 0, [&](const Meetings::Records& records) {
+    const Evaluation& last = evaluations_.back();
+    ordered_json summary = {
+        {"folder", folder_.string()},
+        {"model", options_.model},
+        {"parameters", count_parameters(*model_)},
+        {"data", options_.data},
+        {"algorithm", options_.algorithm},
+        {"optimizer", options_.optimizer},
+        {"batch", options_.batch},
+        {"seed", options_.seed},
+        {"steps", steps_},
+        {"epochs", static_cast<double>(steps_) / static_cast<double>(batches_.steps_per_epoch())}};
+    summary.update(results_of(records, replica_->samples()));
+    ordered_json final_evaluation = json_of(last);
+    for (const char* name :
+         {"test_accuracy", "test_loss", "consensus_distance", "consensus_relative"}) {
+      summary[name] = final_evaluation[name];
+    }
+    summary["evaluations"] = ordered_json::array();
+    for (const Evaluation& evaluation : evaluations_) {
+      summary["evaluations"].push_back(json_of(evaluation));
+    }
+    write_json(folder_ / "summary.json", summary);
+    fmt::print("{}", options_.json ? text_of(summary) : text_of_summary(summary));
+    std::fflush(stdout);
+    return Meetings::Answer();
+  });
+}
+
+}  // namespace
+
+void train_images(const ImagesOptions& typed) {
+  keep_freed_memory();
+  comm::ConnectOptions meeting;
+  meeting.configuration = text_of(typed);
+  const auto workers = comm::connect(meeting);
+  const auto size = static_cast<std::int64_t>(workers->size());
+  require(typed.workers.value_or(size) == size,
+          "--workers {}: this job has {}; `starling train` starts as many as it is asked for",
+          *typed.workers, size);
+  if (workers->rank() == Rank{0} && measure_gigaflops() < kSlowGigaflops) {
+    fmt::print(stderr, "torch runs on a slow BLAS: apt-get install libopenblas0-pthread\n");
+  }
+  Training(*workers, settle(typed, workers->size())).run();
+}
+
+}  // namespace starling::workload

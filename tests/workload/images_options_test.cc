@@ -1,0 +1,93 @@
+// What the options of a run become; what is refused is in train_command_test.cc too.
+#include "starling/workload/images_options.h"
+
+#include <gtest/gtest.h>
+
+#include <variant>
+
+#include "starling/workload/images_training.h"
+#include "tests/workload/temporary.h"
+
+namespace starling::workload {
+namespace {
+
+TEST(ImagesOptions, DefaultsSuitTheOptimizer) {
+  const ImagesOptions plain = settle({}, 4);
+  EXPECT_EQ(plain.optimizer, "sgd");
+  EXPECT_EQ(plain.lr, 0.05);
+  EXPECT_EQ(plain.momentum, 0.9);
+  EXPECT_EQ(plain.epochs, 5);
+  EXPECT_EQ(plain.schedule, "groups");
+  const ImagesOptions adam = settle({.algorithm = "dadam"}, 4);
+  EXPECT_EQ(adam.optimizer, "adam");
+  EXPECT_EQ(adam.lr, 1e-3);
+  EXPECT_FALSE(adam.momentum);
+  EXPECT_EQ(settle({.optimizer = "adamw"}, 4).weight_decay, 0.01);
+  EXPECT_EQ(settle({.algorithm = "accum-adam"}, 4).window, 4);
+}
+
+TEST(ImagesOptions, WhatIsGivenStays) {
+  const ImagesOptions settled =
+      settle({.optimizer = "sgd", .lr = 0.3, .momentum = 0.0, .weight_decay = 0.1}, 4);
+  EXPECT_EQ(settled.lr, 0.3);
+  EXPECT_EQ(settled.momentum, 0);
+  EXPECT_EQ(settled.weight_decay, 0.1);
+  // Settled is settled.
+  EXPECT_EQ(text_of(settle(settled, 4)), text_of(settled));
+}
+
+TEST(ImagesOptions, GroupsFitTheJob) {
+  EXPECT_EQ(settle({.group_size = 4}, 4).group_size, 4);
+  EXPECT_EQ(refusal([] { settle({.group_size = 5}, 4); }),
+            "--group-size 5 is more than the 4 workers of the job");
+}
+
+TEST(ImagesOptions, StepsOfEpochs) {
+  // 60000 images, 4 workers of 64: 234 steps an epoch.
+  EXPECT_EQ(steps_of(settle({.epochs = 2.0}, 4), 4, 60000), 468);
+  EXPECT_EQ(steps_of(settle({.epochs = 0.5}, 4), 4, 60000), 117);
+  EXPECT_EQ(steps_of(settle({.epochs = 1e-6}, 4), 4, 60000), 1);
+  EXPECT_EQ(steps_of(settle({.steps = 7}, 4), 4, 60000), 7);
+  EXPECT_NE(refusal([] { steps_of(settle({.batch = 20000}, 4), 4, 60000); }).find("20000"),
+            std::string::npos);
+}
+
+TEST(ImagesOptions, TriggersThatAreKnown) {
+  for (const char* trigger : {"all", "first", "first+0.01", "first+learnt", "need"}) {
+    EXPECT_EQ(settle({.trigger = trigger}, 4).trigger, trigger);
+  }
+  for (const char* trigger : {"first+", "first+x", "first+-1", "first+1s", "never"}) {
+    EXPECT_NE(refusal([&] { settle({.trigger = trigger}, 4); }).find("--trigger"),
+              std::string::npos)
+        << trigger;
+  }
+}
+
+TEST(ImagesOptions, TheTrainerGetsThem) {
+  const train::Options options = training_options(settle({.batch = 32,
+                                                          .seed = 7,
+                                                          .sync_period = 5,
+                                                          .no_overlap = true,
+                                                          .clip = 2.0,
+                                                          .clip_mode = "delayed",
+                                                          .non_finite = "skip"},
+                                                         4),
+                                                  4, 100);
+  EXPECT_EQ(options.seed, 7);
+  EXPECT_EQ(options.batch, 32);
+  EXPECT_EQ(options.sync_period, 5);
+  EXPECT_FALSE(options.overlap);
+  EXPECT_EQ(options.clip, train::Clip::Delayed);
+  EXPECT_EQ(options.clip_norm, 2);
+  EXPECT_EQ(options.non_finite, train::NonFinite::Skip);
+  // cosine:5% of 100 steps of 32 samples on 4 workers: 1 after 640 samples, 0 after 12800.
+  EXPECT_DOUBLE_EQ(options.learning_rate(640), 1);
+  EXPECT_NEAR(options.learning_rate(12800), 0, 1e-12);
+  const auto adam = std::get<train::AccumAdamW>(
+      make_optimizer(settle({.optimizer = "accum-adamw", .beta2 = 0.95, .window = 8}, 4)));
+  EXPECT_EQ(adam.beta2, 0.95);
+  EXPECT_EQ(adam.window, 8);
+}
+
+}  // namespace
+}  // namespace starling::workload

@@ -1,0 +1,104 @@
+#include "starling/workload/run_folder.h"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <set>
+#include <string>
+
+#include "tests/workload/temporary.h"
+
+namespace starling::workload {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string first_line(const fs::path& file) {
+  std::ifstream stream(file);
+  std::string line;
+  std::getline(stream, line);
+  return line;
+}
+
+template <typename Body>
+std::string failure(Body body) {
+  return error_of(ErrorCode::Environment, body);
+}
+
+// Where a test works, for a while.
+class WorkingFolder {
+ public:
+  explicit WorkingFolder(const fs::path& folder) : before_(fs::current_path()) {
+    fs::current_path(folder);
+  }
+  ~WorkingFolder() { fs::current_path(before_); }
+  WorkingFolder(const WorkingFolder&) = delete;
+  WorkingFolder& operator=(const WorkingFolder&) = delete;
+
+ private:
+  fs::path before_;
+};
+
+TEST(RunFolder, NamesAreNewEachTime) {
+  const TemporaryFolder temporary;
+  const WorkingFolder here(temporary.path());
+  std::set<fs::path> made;
+  for (int i = 0; i < 4; ++i) {
+    const fs::path folder = make_run_folder("", "wagma-mlp");
+    EXPECT_TRUE(fs::is_directory(folder));
+    EXPECT_EQ(folder.parent_path(), "runs");
+    EXPECT_NE(folder.string().find("wagma-mlp"), std::string::npos);
+    made.insert(folder);
+  }
+  EXPECT_EQ(made.size(), 4);
+}
+
+TEST(RunFolder, NothingIsOverwritten) {
+  const TemporaryFolder temporary;
+  const std::string wanted = (temporary.path() / "a" / "b").string();
+  EXPECT_EQ(make_run_folder(wanted, ""), wanted);
+  EXPECT_EQ(make_run_folder(wanted, ""), wanted);  // still empty
+  write_json(fs::path(wanted) / "config.json", {{"a", 1}});
+  EXPECT_NE(failure([&] { make_run_folder(wanted, ""); }).find("not overwritten"),
+            std::string::npos);
+  EXPECT_NE(failure([&] { make_run_folder(wanted + "/config.json", ""); }).find("config.json"),
+            std::string::npos);
+}
+
+TEST(RunFolder, JsonIsThereWholeOrNotAtAll) {
+  const TemporaryFolder temporary;
+  const fs::path file = temporary.path() / "summary.json";
+  write_json(file, {{"a", 1}});
+  EXPECT_EQ(nlohmann::json::parse(std::ifstream(file))["a"], 1);
+  EXPECT_FALSE(fs::exists(file.string() + ".part"));
+  EXPECT_NE(failure([&] { write_json(temporary.path() / "no" / "x.json", {}); }).find("No such"),
+            std::string::npos);
+}
+
+TEST(RunFolder, AFullDiskIsSaid) {
+  const TemporaryFolder temporary;
+  fs::create_symlink("/dev/full", temporary.path() / "metrics-3.jsonl");
+  Metrics metrics(temporary.path(), Rank{3});
+  const std::string said = failure([&] {
+    metrics.write({{"step", 0}});
+    metrics.close();
+  });
+  EXPECT_NE(said.find("metrics-3.jsonl: No space left on device"), std::string::npos) << said;
+  fs::create_symlink("/dev/full", temporary.path() / "summary.json.part");
+  EXPECT_NE(failure([&] {
+              write_json(temporary.path() / "summary.json", {{"a", 1}});
+            }).find("No space left"),
+            std::string::npos);
+  EXPECT_FALSE(fs::exists(temporary.path() / "summary.json"));
+}
+
+TEST(RunFolder, MetricsAreLines) {
+  const TemporaryFolder temporary;
+  Metrics metrics(temporary.path(), Rank{1});
+  metrics.write({{"step", 5}, {"loss", 0.5}});
+  metrics.close();
+  EXPECT_EQ(first_line(temporary.path() / "metrics-1.jsonl"), R"({"step":5,"loss":0.5})");
+}
+
+}  // namespace
+}  // namespace starling::workload
