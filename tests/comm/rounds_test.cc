@@ -30,6 +30,33 @@ TEST(Rounds, AllFreshGivesTheMeanOfTheGroup) {
   EXPECT_EQ(t.models[3][0], 2.5F);
 }
 
+// own + mean of what travelled - what travelled of the own. Bf16 has no 1 + 2^-9: it travels as 1,
+// and stays where it is.
+TEST(Rounds, WithBf16ModelsMoveByWhatTravelled) {
+  constexpr float kLittle = 1.0F / 512;
+  for (const std::uint32_t workers : {2U, 4U, 8U}) {
+    for (const std::size_t elements : {4U, 3000U}) {
+      Crew crew;
+      crew.workers = workers;
+      crew.group_size = workers;
+      crew.elements = elements;
+      crew.step.steps = 1;
+      crew.step.bf16 = true;
+      crew.step.trigger = comm::TriggerOptions{.when = comm::TriggerOptions::When::All};
+      crew.initial = [](Rank r, std::size_t) {
+        return static_cast<float>(2 * r.value + 1) + (r.value == 0 ? kLittle : 0);
+      };
+      const Trained t = train(crew);
+      expect_all_ended(t);
+      const auto mean = static_cast<float>(workers);  // of 1, 3, 5 …
+      for (std::uint32_t r = 0; r < workers; ++r) {
+        const std::vector<float> wanted(elements, r == 0 ? mean + kLittle : mean);
+        EXPECT_EQ(t.models[r], wanted) << "worker " << r << " of " << workers;
+      }
+    }
+  }
+}
+
 // Models by step and rank.
 using History = std::vector<std::vector<std::vector<float>>>;
 History history_of(Crew crew) {
