@@ -80,7 +80,7 @@ class Ledger {
   LedgerTotals totals_;
 };
 
-// A sink that writes to a new file. Throws Error{Input} if it cannot be made.
+// A sink that writes to a new file. Throws Error{Environment} if it cannot, at once or later.
 Ledger::Sink ledger_file(const std::string& path);
 
 // A row as a line of JSON, and back. Throws Error{Input} naming what cannot be read.

@@ -52,16 +52,24 @@ PickUp pick_up_of(const Json& row) {
   return p;
 }
 
+[[noreturn]] void fail(fmt::format_string<const std::string&> text, const std::string& path) {
+  throw Error(ErrorCode::Environment, fmt::format(text, path));
+}
+
 }  // namespace
 
 Ledger::Sink ledger_file(const std::string& path) {
   // A std::function is copied: hence a shared_ptr.
   const auto file = std::make_shared<std::ofstream>(path, std::ios::trunc);
-  require(file->is_open(), "the ledger cannot be written to {}", path);
+  if (!file->is_open()) {
+    fail("the ledger cannot be written to {}", path);
+  }
   return [file, path](std::string_view lines) {
     file->write(lines.data(), static_cast<std::streamsize>(lines.size()));
     file->flush();
-    require(file->good(), "the ledger cannot be written to {}: is the disk full?", path);
+    if (!file->good()) {
+      fail("the ledger cannot be written to {}: is the disk full?", path);
+    }
   };
 }
 
