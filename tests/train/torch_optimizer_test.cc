@@ -59,7 +59,7 @@ void expect_as_torch(const Fused& config) {
   const auto theirs = torch_of(config, {parameter});
   FusedOptimizer ours(config, comm::Type::Float32, kSize);
   for (int t = 1; t <= kSteps; ++t) {
-    std::vector<float> gradient = random_numbers(static_cast<std::uint64_t>(100 + t));
+    std::vector<float> gradient = random_numbers(100 + static_cast<std::uint64_t>(t));
     parameter.mutable_grad() = torch::from_blob(gradient.data(), {kSize}).clone();
     theirs->step();
     ASSERT_TRUE(ours.update(0, t, 1, {},
