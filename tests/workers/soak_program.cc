@@ -76,6 +76,9 @@ class Bout {
 
  private:
   std::uint64_t kind() const { return random_.below(8, 4); }
+  comm::Precision precision() const {
+    return kind() != 0 && random_.below(3, 6) == 0 ? comm::Precision::Bf16 : comm::Precision::Full;
+  }
   Rank root() const { return members_[random_.below(members_.size(), 5)]; }
   float value(Rank rank, std::size_t i) const {
     // Cheap, and different from place to place, worker to worker and bout to bout.
@@ -91,15 +94,34 @@ class Bout {
     } else {
       constexpr AllReduce kAlgorithms[] = {AllReduce::Direct, AllReduce::Halving, AllReduce::Auto};
       co_await comm::all_reduce(engine, call, in, out,
-                                kAlgorithms[std::min<std::uint64_t>(kind() - 1, 2)]);
+                                kAlgorithms[std::min<std::uint64_t>(kind() - 1, 2)], precision());
     }
   }
 
+  // What counts of a member's values.
+  std::vector<float> as_travelled(Rank rank) const {
+    std::vector<float> values(elements_);
+    for (std::size_t i = 0; i < elements_; ++i) {
+      values[i] = value(rank, i);
+    }
+    if (precision() == comm::Precision::Bf16) {
+      const std::vector<float> given = values;
+      const comm::Buffer into = comm::output(std::span(values));
+      comm::KernelArithmetic().through_bf16(into.type, into.blob,
+                                            comm::input(std::span(given)).blob);
+    }
+    return values;
+  }
+
   void judge(const std::vector<float>& out) const {
+    std::vector<std::vector<float>> brought;
+    for (const Rank member : members_) {
+      brought.push_back(as_travelled(member));
+    }
     std::vector<float> terms(members_.size());
     for (std::size_t i = 0; i < elements_; ++i) {
       for (std::size_t m = 0; m < members_.size(); ++m) {
-        terms[m] = value(members_[m], i);
+        terms[m] = brought[m][i];
       }
       const float expected =
           kind() == 0 ? value(root(), i) : tree_sum<float>(std::span<const float>(terms));
