@@ -19,6 +19,7 @@
 #include "starling/launch/launch.h"
 #include "starling/tool/line_printer.h"
 #include "starling/tool/progress_line.h"
+#include "starling/tool/side_by_side.h"
 
 namespace starling::tool {
 namespace {
@@ -89,9 +90,13 @@ Plan ask(Words command) {
 // Shows what workers write: the bar, results, and each complaint once, though all may have it.
 class Screen {
  public:
+  // `results`: what is written to stdout goes there instead.
+  explicit Screen(std::string* results) : results_(results) {}
   void show(std::size_t worker, Stream stream, std::string_view line) {
     if (line.starts_with(kBarMark)) {
       bar_.show(std::string(line.substr(kBarMark.size())));
+    } else if (stream == Stream::Out && results_ != nullptr) {
+      results_->append(line).push_back('\n');
     } else if (stream == Stream::Out || complaints_.insert(shape_of(line)).second) {
       bar_.show("");
       printer_.print(worker, stream, line);
@@ -109,6 +114,7 @@ class Screen {
     return shape;
   }
 
+  std::string* results_;
   ProgressLine bar_;
   LinePrinter printer_{false};
   std::set<std::string> complaints_;
@@ -148,12 +154,8 @@ int conclude(const Result& result, OnLoss on_loss) {
   return first.exit_code.value_or(1);
 }
 
-void train(Words arguments) {
-  Words command = std::move(arguments);
-  command.insert(command.begin(), find_trainer());
-  if (comm::find_job(comm::process_environment()).launcher != comm::Launcher::None) {
-    become(std::move(command));
-  }
+// Throws its exit code if it failed. `results`: in place of stdout.
+void train_here(Words command, std::string* results) {
   const Plan plan = ask(command);
   launch::Options options{
       .workers = plan.workers, .command = std::move(command), .on_loss = plan.on_loss};
@@ -167,7 +169,7 @@ void train(Words arguments) {
   }
   int exit_code = 0;
   {
-    Screen screen;
+    Screen screen(results);
     options.on_line = [&](std::size_t worker, Stream stream, std::string_view line) {
       screen.show(worker, stream, line);
     };
@@ -178,6 +180,22 @@ void train(Words arguments) {
   if (exit_code != 0) {
     throw CLI::RuntimeError(exit_code);
   }
+}
+
+void train(Words arguments) {
+  Words command = std::move(arguments);
+  command.insert(command.begin(), find_trainer());
+  if (comm::find_job(comm::process_environment()).launcher != comm::Launcher::None) {
+    become(std::move(command));
+  }
+  if (const auto several = several_runs(command); !several.empty()) {
+    return train_side_by_side(several, [](const Words& words) {
+      std::string summary;
+      train_here(words, &summary);
+      return nlohmann::json::parse(summary);
+    });
+  }
+  train_here(std::move(command), nullptr);
 }
 
 // A command whose words are all the trainer's.

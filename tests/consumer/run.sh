@@ -20,6 +20,14 @@ cmake --build "$work/build"
   cat "$work/average.log"
   exit 1
 }
+"$work/prefix/bin/starling" run -n 3 -- "$work/build/train" >"$work/train.log" 2>&1 || {
+  cat "$work/train.log"
+  exit 1
+}
+[ "$(grep -cE '(5[5-9]|6[0-4]) of 64 are right' "$work/train.log")" = 3 ] || {
+  cat "$work/train.log"
+  exit 1
+}
 foreign=$(ldd "$work/build/consumer" "$work/build/average" "$work/prefix/bin/starling" | grep -E 'libmpi|libucp|libuct|libtorch|libc10' || true)
 [ -z "$foreign" ] || { echo "linked to $foreign"; exit 1; }
 

@@ -1,0 +1,91 @@
+#include "starling/tool/side_by_side.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+#include <sstream>
+
+#include "starling/base/error.h"
+
+namespace starling::tool {
+namespace {
+
+using Words = std::vector<std::string>;
+
+// The value of `option`, as "--option value" or "--option=value", taken out of the words.
+std::optional<std::string> take(Words& words, const std::string& option) {
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    if (words[i].starts_with(option + "=")) {
+      std::string value = words[i].substr(option.size() + 1);
+      words.erase(words.begin() + static_cast<std::ptrdiff_t>(i));
+      return value;
+    }
+    if (words[i] == option && i + 1 < words.size()) {
+      std::string value = words[i + 1];
+      const auto at = words.begin() + static_cast<std::ptrdiff_t>(i);
+      words.erase(at, at + 2);
+      return value;
+    }
+  }
+  return std::nullopt;
+}
+
+void print_row(const nlohmann::json& summary, double first_seconds) {
+  const double seconds = summary.at("train_seconds");
+  fmt::print("{:<12} {:>8.1f} {:>9.1f}s {:>8.2f}x {:>10.0f} {:>9.1f}% {:>8.1f}% {:>10.2e}\n",
+             summary.at("algorithm").get<std::string>(),
+             100 * summary.at("test_accuracy").get<double>(), seconds, first_seconds / seconds,
+             summary.at("samples_per_second").get<double>(),
+             100 * summary.at("waited_seconds").get<double>() / seconds,
+             100 * summary.at("stale_fraction").get<double>(),
+             summary.at("consensus_relative").get<double>());
+}
+
+}  // namespace
+
+SeveralRuns several_runs(const Words& command) {
+  SeveralRuns several;
+  Words common = command;
+  const std::optional<std::string> algorithms = take(common, "--algorithm");
+  if (!algorithms || algorithms->find(',') == std::string::npos) {
+    return several;
+  }
+  const std::optional<std::string> folder = take(common, "--out");
+  several.json = std::erase(common, "--json") > 0;
+  std::istringstream names(*algorithms);
+  for (std::string name; std::getline(names, name, ',');) {
+    require(!name.empty(), "--algorithm {}: an empty name", *algorithms);
+    Words own = common;
+    own.insert(own.end(), {"--algorithm", name, "--json"});
+    if (folder) {
+      own.insert(own.end(), {"--out", *folder + "/" + name});
+    }
+    several.runs.push_back({name, own});
+  }
+  return several;
+}
+
+void train_side_by_side(const SeveralRuns& several,
+                        const std::function<nlohmann::json(const Words&)>& train) {
+  std::vector<nlohmann::json> summaries;
+  for (const SeveralRuns::Run& run : several.runs) {
+    fmt::print(stderr, "{} ({} of {})\n", run.algorithm, summaries.size() + 1, several.runs.size());
+    summaries.push_back(train(run.command));
+  }
+  if (several.json) {
+    fmt::print("{}\n", nlohmann::json(summaries).dump(2));
+    return;
+  }
+  fmt::print("\n{:<12} {:>8} {:>10} {:>9} {:>10} {:>10} {:>9} {:>10}\n", "algorithm", "test %",
+             "time", "speed", "samples/s", "waiting", "stale", "consensus");
+  for (const nlohmann::json& summary : summaries) {
+    print_row(summary, summaries.front().at("train_seconds"));
+  }
+  fmt::print(
+      "\ntest %: accuracy of the average of all models. speed: against the first. waiting: of a "
+      "worker's time, for others.\nstale: contributions that were not of their step. consensus: "
+      "distance of the models from their average, relative.\n");
+}
+
+}  // namespace starling::tool
