@@ -135,9 +135,9 @@ class DataParallel {
   StepReport step(const std::function<at::Tensor()>& loss, const Batch& batch = {});
   // A micro-batch before the last of a step: its gradient is added to that of the coming step.
   void accumulate(const std::function<at::Tensor()>& loss);
-  // The step without a loss: `compute` leaves gradients, or sleeps and says when which bucket's
-  // would have been there.
-  // (for emulated computation)
+  // A step whose computation is only emulated: `compute` takes its time and calls `ready` once for
+  // each of the buckets(), in order, when its gradients would have been there. Parameters move by
+  // gradients that are always the same.
   StepReport emulate(
       const std::function<void(const std::function<void(std::size_t)>& ready)>& compute);
   std::size_t buckets() const;
