@@ -90,9 +90,6 @@ void Replica::computed() {
     update.into = {options_.type, flat_};
     update_at_once(update);
   }
-  if (is_ahead() && options_.clip != Clip::None) {
-    norm_ = std::sqrt(squares_so_far_);
-  }
 }
 
 void Replica::work_off(std::size_t bucket) {
@@ -167,7 +164,7 @@ void Replica::mix_and_update(std::size_t bucket) {
 void Replica::look_at_gradients() {
   squares_so_far_ = 0;
   for (const FlatLayout::Place& place : layout_.places()) {
-    squares_so_far_ += squares(place, nullptr);
+    squares_so_far_ += squares(place, nullptr) * gradient_scale_ * gradient_scale_;
   }
   skipped_ = options_.non_finite == NonFinite::Skip && !std::isfinite(squares_so_far_);
 }
@@ -188,15 +185,7 @@ void Replica::update(Step, comm::Buffer) { check(false, "an update that is not m
 
 bool Replica::update_at_once(const comm::Update& update) {
   const bool of_mean = update.mean_gradient.blob.size != 0;
-  double scale = of_mean ? update.of_mean_gradient : gradient_scale_;
-  if (of_mean && weighs_gradients()) {
-    const std::size_t last = layout_.elements();
-    const double weights = options_.type == comm::Type::Float64
-                               ? *at<double>(update.mean_gradient.blob, last)
-                               : *at<float>(update.mean_gradient.blob, last);
-    scale = weights == 0 ? 0 : 1 / weights;
-  }
-  scale *= clip_factor(update);
+  const double scale = (of_mean ? mean_scale(update) : gradient_scale_) * clip_factor(update);
   if (optimizer_ == nullptr) {
     update_torch(update, scale);
   } else if (options_.type == comm::Type::Float64) {
@@ -209,32 +198,46 @@ bool Replica::update_at_once(const comm::Update& update) {
 
 // What gradients are multiplied by so that their norm is at most clip_norm.
 double Replica::clip_factor(const comm::Update& update) {
-  const bool of_mean = update.mean_gradient.blob.size != 0;
-  const bool whole = update.begin == 0 && update.end >= flat_.size;
   if (options_.clip == Clip::None) {
     return 1;
   }
-  const std::size_t size = comm::size_of(options_.type);
+  const bool of_mean = update.mean_gradient.blob.size != 0;
   double here = 0;
-  for (const FlatLayout::Place& place : layout_.places()) {
-    if (place.begin * size >= update.begin && place.end * size <= update.end) {
-      const double scale = of_mean ? update.of_mean_gradient : 1;
-      here += squares(place, of_mean ? update.mean_gradient.blob.data : nullptr) * scale * scale;
-    }
-  }
-  double norm = std::sqrt(here);
-  if (options_.clip == Clip::Delayed) {
-    norm = previous_norm_;
-  }
-  if (whole) {
-    squares_so_far_ = here;
-    norm_ = std::sqrt(here);
-  } else if (options_.clip == Clip::Global) {
-    norm = std::sqrt(squares_so_far_);
+  if (options_.clip == Clip::Global && !of_mean) {
+    here = squares_so_far_;  // of all, by look_at_gradients()
   } else {
+    here = squares_in(update);
     squares_so_far_ += here;
   }
+  const double norm = options_.clip == Clip::Delayed ? previous_norm_ : std::sqrt(here);
+  norm_ = std::sqrt(squares_so_far_);
   return norm > options_.clip_norm ? options_.clip_norm / norm : 1;
+}
+
+// Of the gradients of the places that `update` is about.
+double Replica::squares_in(const comm::Update& update) const {
+  const std::size_t size = comm::size_of(options_.type);
+  const comm::ConstBlob mean = update.mean_gradient.blob;
+  double sum = 0;
+  for (const FlatLayout::Place& place : layout_.places()) {
+    if (place.begin * size >= update.begin && place.end * size <= update.end) {
+      sum += squares(place, mean.size == 0 ? nullptr : mean.data);
+    }
+  }
+  const double scale = mean.size == 0 ? gradient_scale_ : mean_scale(update);
+  return sum * scale * scale;
+}
+
+// What the sum of gradients is to be multiplied by.
+double Replica::mean_scale(const comm::Update& update) const {
+  if (!weighs_gradients()) {
+    return update.of_mean_gradient;
+  }
+  const std::size_t last = layout_.elements();
+  const double weights = options_.type == comm::Type::Float64
+                             ? *at<double>(update.mean_gradient.blob, last)
+                             : *at<float>(update.mean_gradient.blob, last);
+  return weights == 0 ? 0 : 1 / weights;
 }
 
 template <typename T>

@@ -104,6 +104,8 @@ class Replica final : public comm::Application {
   void look_at_gradients();
   double squares(const FlatLayout::Place& place, const std::byte* mean) const;
   double clip_factor(const comm::Update& update);
+  double squares_in(const comm::Update& update) const;
+  double mean_scale(const comm::Update& update) const;
   void update_torch(const comm::Update& update, double scale);
   template <typename T>
   void update_places(const comm::Update& update, double scale);
