@@ -26,9 +26,13 @@ using Words = std::vector<std::string_view>;
 constexpr double kMostSteps = 1e12;
 
 void require_word(std::string_view option, std::string_view word, const Words& known) {
-  require(std::find(known.begin(), known.end(), word) != known.end(),
-          "{}: unknown '{}'; did you mean '{}'? ({})", option, word, nearest(word, known),
-          fmt::join(known, ", "));
+  if (std::find(known.begin(), known.end(), word) != known.end()) {
+    return;
+  }
+  const std::string_view near = nearest(word, known);
+  const bool is_meant = edit_distance(word, near) <= std::max<std::size_t>(2, word.size() / 2);
+  require(false, "{}: unknown '{}'{} ({})", option, word,
+          is_meant ? fmt::format("; did you mean '{}'?", near) : "", fmt::join(known, ", "));
 }
 
 void require_between(std::string_view option, double value, double least, double most) {

@@ -3,7 +3,11 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <string>
+#include <utility>
 #include <variant>
+#include <vector>
 
 #include "starling/workload/images_training.h"
 #include "tests/workload/temporary.h"
@@ -40,6 +44,45 @@ TEST(ImagesOptions, GroupsFitTheJob) {
   EXPECT_EQ(settle({.group_size = 4}, 4).group_size, 4);
   EXPECT_EQ(refusal([] { settle({.group_size = 5}, 4); }),
             "--group-size 5 is more than the 4 workers of the job");
+}
+
+TEST(ImagesOptions, RefusesWhatMakesNoSense) {
+  const std::vector<std::pair<ImagesOptions, std::string>> wrong = {
+      {{.model = "mpl"}, "did you mean 'mlp'? (mlp, cnn, resnet20)"},
+      {{.data = "mnist"}, "--data: unknown 'mnist' (fashion-mnist, cifar10)"},
+      {{.batch = 0}, "--batch must be between 1 and 1000000, not 0"},
+      {{.steps = -3}, "--steps must be between 1 and 1000000000000, not -3"},
+      {{.epochs = std::nan("")}, "--epochs must be above 0"},
+      {{.epochs = 1, .steps = 3}, "one of them"},
+      {{.seed = -1}, "--seed must be at least 0, not -1"},
+      {{.algorithm = "wagmaa"}, "did you mean 'wagma'?"},
+      {{.algorithm = "wagma", .schedule = "grups"}, "did you mean 'groups'?"},
+      {{.algorithm = "alone", .group_size = 2}, "averages nothing"},
+      {{.group_size = 0}, "--group-size must be at least 1"},
+      {{.sync_period = 0}, "--sync-period must be between 1"},
+      {{.gradient_at = "mean"}, "own, mixed"},
+      {{.bucket_bytes = 0}, "--bucket-bytes must be between 1"},
+      {{.optimizer = "adm"}, "did you mean 'adam'?"},
+      {{.optimizer = "adam", .momentum = 0.9}, "--momentum belongs to --optimizer sgd"},
+      {{.optimizer = "sgd", .beta2 = 0.5}, "--beta2 belongs to the Adam optimizers"},
+      {{.optimizer = "adam", .window = 4}, "--window belongs to --optimizer accum-adam"},
+      {{.optimizer = "adam", .beta1 = 1}, "--beta1 must be at least 0 and less than 1"},
+      {{.lr = -1}, "--lr must be between 0 and"},
+      {{.lr = std::nan("")}, "--lr must be between 0 and"},
+      {{.lr_schedule = "cosin"}, "cosin"},
+      {{.momentum = 0, .nesterov = true}, "--nesterov needs"},
+      {{.clip = 0}, "--clip must be above 0"},
+      {{.clip_mode = "global"}, "--clip NORM"},
+      {{.non_finite = "go"}, "stop, skip"},
+      {{.delay = "9x0.1"}, "9"},
+      {{.emulate_compute = "quick"}, "quick"},
+      {{.device = "cuda"}, "a model on a GPU is not supported yet"},
+      {{.on_loss = "panic"}, "stop, continue"},
+  };
+  for (const auto& [options, part] : wrong) {
+    const std::string said = refusal([&] { settle(options, 4); });
+    EXPECT_NE(said.find(part), std::string::npos) << "'" << part << "' is not in: " << said;
+  }
 }
 
 TEST(ImagesOptions, StepsOfEpochs) {

@@ -50,36 +50,18 @@ void expect_failed(const Output& result, int code, const std::string& part) {
   EXPECT_TRUE(has(result.err, part)) << "'" << part << "' is not in: " << result.err;
 }
 
+// Each takes as long as torch takes to load: more of them are in images_options_test.cc.
 TEST(TrainCommand, RefusesInOneLine) {
   const std::vector<std::pair<std::string, std::string>> wrong = {
       {"--modle mlp", "'--modle'; did you mean '--model'?"},
       {"more", "'more'"},
       {"--model mpl", "did you mean 'mlp'?"},
-      {"--data mnist", "fashion-mnist"},
       {"--steps 0", "--steps must be between 1 and"},
-      {"--steps -3", "not -3"},
       {"--steps many", "--steps"},
-      {"--steps 3 --epochs 1", "one of them"},
-      {"--epochs nan", "--epochs must be above 0"},
-      {"--batch 0", "--batch must be between 1 and"},
       {"-n 0", "--workers must be between 1 and 4096"},
       {"-n 4 --group-size 5", "--group-size 5 is more than the 4 workers of the job"},
-      {"--lr -1", "--lr must be between 0 and"},
-      {"--lr-schedule cosin", "cosin"},
-      {"--optimizer adm", "did you mean 'adam'?"},
-      {"--optimizer adam --momentum 0.9", "--momentum belongs to --optimizer sgd"},
-      {"--beta1 0.5", "--beta1 belongs to the Adam optimizers"},
-      {"--algorithm wagmaa", "did you mean 'wagma'?"},
-      {"--algorithm wagma --schedule grups", "did you mean 'groups'?"},
-      {"--algorithm alone --group-size 2", "averages nothing"},
-      {"--trigger sometimes", "first+SECONDS"},
-      {"--clip 0", "--clip must be above 0"},
-      {"--clip-mode global", "--clip NORM"},
-      {"--non-finite go", "stop, skip"},
       {"-n 4 --delay 9x0.1", "9"},
-      {"--emulate-compute quick", "quick"},
       {"--device cuda", "a model on a GPU is not supported yet"},
-      {"--on-loss panic", "stop, continue"},
   };
   for (const auto& [arguments, part] : wrong) {
     expect_refused("train images " + arguments, {part});
@@ -178,7 +160,7 @@ TEST(TrainCommand, TrainsAndWritesWhatItDid) {
 
 TEST(TrainCommand, TrainsByEveryKindOfAlgorithm) {
   const TemporaryFolder temporary;
-  for (const char* algorithm : {"all-reduce", "local-sgd", "wagma", "dadam", "accum-adam", "sgp"}) {
+  for (const char* algorithm : {"all-reduce", "wagma", "dadam"}) {
     SCOPED_TRACE(algorithm);
     const json summary = train("train", fmt::format("-n 2 --algorithm {}", algorithm),
                                temporary.path() / algorithm, 2, 20);
