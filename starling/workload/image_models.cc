@@ -1,10 +1,6 @@
 #include "starling/workload/image_models.h"
 
-#include <torch/nn/functional/activation.h>
-#include <torch/nn/functional/padding.h>
-#include <torch/nn/functional/pooling.h>
 #include <torch/nn/modules/batchnorm.h>
-#include <torch/nn/modules/container/modulelist.h>
 #include <torch/nn/modules/conv.h>
 #include <torch/nn/modules/linear.h>
 
@@ -135,7 +131,7 @@ struct ResNet20 final : Network {
 
 // Uniform in ±1/√fan-in, as torch does it, for layers with ReLU alone; normal of variance 2/fan-in
 // for convolutions followed by batch norm, which have no bias (He et al.). Batch norm begins with 1
-// and 0. Parameters are told apart by their number in the order of their names' registration.
+// and 0. Each parameter draws from a stream of its own, numbered in the order of registration.
 void draw_parameters(nn::Module& network, std::uint64_t seed) {
   const at::NoGradGuard no_grad;
   std::uint64_t number = 0;
@@ -145,7 +141,8 @@ void draw_parameters(nn::Module& network, std::uint64_t seed) {
     if (drawn.empty() || is_norm) {
       continue;
     }
-    const double fan_in = static_cast<double>(drawn[0].numel() / drawn[0].size(0));
+    const double fan_in =
+        static_cast<double>(drawn[0].numel()) / static_cast<double>(drawn[0].size(0));
     const bool has_bias = drawn.size() > 1;
     for (at::Tensor& parameter : drawn) {
       const Random random = draws(seed, Purpose::Model).stream(number++);
