@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cmath>
 #include <cstring>
+#include <numeric>
 
 #include "starling/base/error.h"
 #include "starling/kernels/update.h"
@@ -44,7 +45,8 @@ Replica::Replica(Desk& desk, comm::Workers& workers, const FlatLayout& layout,
       optimizer_(optimizer),
       parameters_(parameters),
       options_(options),
-      taken_(facts.size(), 0) {}
+      taken_(facts.size(), 0),
+      squares_(facts.size(), 0) {}
 
 bool Replica::streams() const {
   return sends_gradients() || (optimizer_ != nullptr && options_.overlap);
@@ -65,8 +67,8 @@ void Replica::begin_step(std::uint64_t step, double samples, double gradient_sca
   samples_in_batch_ = samples;
   gradient_scale_ = gradient_scale;
   skipped_ = false;
-  previous_norm_ = norm_;
-  squares_so_far_ = 0;
+  previous_norm_ = std::isfinite(norm_) ? norm_ : previous_norm_;
+  std::fill(squares_.begin(), squares_.end(), 0);
 }
 
 void Replica::bucket_ready(std::size_t bucket) {
@@ -91,7 +93,7 @@ void Replica::computed() {
     update_at_once(update);
   }
   if (is_ahead() && options_.clip != Clip::None) {
-    norm_ = std::sqrt(squares_so_far_);
+    norm_ = norm_so_far();
   }
 }
 
@@ -165,20 +167,22 @@ void Replica::mix_and_update(std::size_t bucket) {
 // Before anything is done with gradients that all have to be there: their norm, and whether one is
 // not finite.
 void Replica::look_at_gradients() {
-  squares_so_far_ = 0;
   for (const FlatLayout::Place& place : layout_.places()) {
-    squares_so_far_ += squares(place, nullptr);
+    squares_[place.parameter] = squares(place, nullptr) * gradient_scale_ * gradient_scale_;
   }
-  skipped_ = options_.non_finite == NonFinite::Skip && !std::isfinite(squares_so_far_);
+  skipped_ = options_.non_finite == NonFinite::Skip && !std::isfinite(norm_so_far());
 }
 
 double Replica::squares(const FlatLayout::Place& place, const std::byte* mean) const {
   const std::size_t size = comm::size_of(options_.type);
   const std::byte* gradient =
       mean != nullptr ? mean + place.begin * size : parameters_.gradient(place.parameter);
-  return gradient == nullptr ? 0
-                             : sum_of_squares(options_.type, gradient, place.end - place.begin) *
-                                   gradient_scale_ * gradient_scale_;
+  return gradient == nullptr ? 0 : sum_of_squares(options_.type, gradient, place.end - place.begin);
+}
+
+// Parameters as registered, so that the norm depends neither on buckets nor on their order.
+double Replica::norm_so_far() const {
+  return std::sqrt(std::accumulate(squares_.begin(), squares_.end(), 0.0));
 }
 
 // --- Updates
@@ -196,7 +200,7 @@ bool Replica::update_at_once(const comm::Update& update) {
                                : *at<float>(update.mean_gradient.blob, last);
     scale = weights == 0 ? 0 : 1 / weights;
   }
-  scale *= clip_factor(update);
+  scale *= clip_factor(update, scale);
   if (optimizer_ == nullptr) {
     update_torch(update, scale);
   } else if (options_.type == comm::Type::Float64) {
@@ -207,33 +211,27 @@ bool Replica::update_at_once(const comm::Update& update) {
   return true;
 }
 
-// What gradients are multiplied by so that their norm is at most clip_norm.
-double Replica::clip_factor(const comm::Update& update) {
-  const bool of_mean = update.mean_gradient.blob.size != 0;
-  const bool whole = update.begin == 0 && update.end >= flat_.size;
+// What gradients are multiplied by, after `scale`, so that their norm is at most clip_norm.
+double Replica::clip_factor(const comm::Update& update, double scale) {
   if (options_.clip == Clip::None) {
     return 1;
   }
+  const bool of_mean = update.mean_gradient.blob.size != 0;
   const std::size_t size = comm::size_of(options_.type);
   double here = 0;
   for (const FlatLayout::Place& place : layout_.places()) {
     if (place.begin * size >= update.begin && place.end * size <= update.end) {
-      const double scale = of_mean ? update.of_mean_gradient : 1;
-      here += squares(place, of_mean ? update.mean_gradient.blob.data : nullptr) * scale * scale;
+      squares_[place.parameter] =
+          squares(place, of_mean ? update.mean_gradient.blob.data : nullptr) * scale * scale;
+      here += squares_[place.parameter];
     }
   }
-  double norm = std::sqrt(here);
-  if (options_.clip == Clip::Delayed) {
-    norm = previous_norm_;
+  if (!is_ahead()) {
+    norm_ = norm_so_far();
   }
-  if (whole) {
-    squares_so_far_ = here;
-    norm_ = std::sqrt(here);
-  } else if (options_.clip == Clip::Global) {
-    norm = std::sqrt(squares_so_far_);
-  } else {
-    squares_so_far_ += here;
-  }
+  const double norm = options_.clip == Clip::Global    ? norm_so_far()
+                      : options_.clip == Clip::Delayed ? previous_norm_
+                                                       : std::sqrt(here);
   return norm > options_.clip_norm ? options_.clip_norm / norm : 1;
 }
 
@@ -258,7 +256,7 @@ void Replica::update_places(const comm::Update& update, double scale) {
     streams.result = at<T>(update.result.blob, place.begin);
     streams.of_from = static_cast<T>(update.weights.of_own);
     streams.of_result = static_cast<T>(update.weights.of_result);
-    streams.rounded = update.rounded;
+    streams.rounded = update.rounded && !update.weights.exact;
     streams.gradient = of_mean ? at<T>(update.mean_gradient.blob, place.begin) : own;
     streams.gradient_scale = static_cast<T>(scale);
     if (streams.gradient != nullptr) {
