@@ -13,7 +13,7 @@ Weights plus_one(double members) {
 
 Weights mean(const Outcome& outcome) {
   if (outcome.form == Form::Mix) {
-    return {.of_result = 1, .of_own = 0, .divisor = 1};
+    return {.of_result = 1, .of_own = 0, .divisor = 1, .exact = true};
   }
   const auto members = static_cast<double>(outcome.members.size());
   if (outcome.self_weight == 0) {
@@ -57,7 +57,7 @@ Weights weights_of(Rule rule, const Outcome& outcome, Step step) {
 
 void average_into(const Arithmetic& arithmetic, Buffer into, ConstBuffer result, ConstBuffer own,
                   const Weights& weights, bool rounded) {
-  if (rounded) {
+  if (rounded && !weights.exact) {
     return average_rounded(arithmetic, into, result, own, weights);
   }
   const std::array<ConstBlob, 2> sources = {result.blob, own.blob};

@@ -24,14 +24,16 @@ struct Weights {
   double of_own = 0;
   // What the sum was divided by.
   double divisor = 1;
+  // Nothing was rounded on the wire: neighbours exchange models as they are.
+  bool exact = false;
 };
 
 // For the worker at `step`.
 Weights weights_of(Rule rule, const Outcome& outcome, Step step);
 
 // into = of_result * result + of_own * own; `into` may be `own`. `rounded`: contributions were
-// rounded on the wire; then own + of_result * result - (1 - of_own) * bf16(own), so that what
-// rounding takes away is not lost.
+// rounded on the wire, unless they were exact; then own + of_result * result - (1 - of_own) *
+// bf16(own), so that what rounding takes away is not lost.
 void average_into(const Arithmetic& arithmetic, Buffer into, ConstBuffer result, ConstBuffer own,
                   const Weights& weights, bool rounded);
 

@@ -74,7 +74,8 @@ Contribution::Pass HeldModel::begin() {
 HeldModel::Terms HeldModel::terms_of(const Outcome& outcome) const {
   const Weights weights = weights_of(Rule::Mean, outcome, outcome.own);
   Terms terms{{result_->buffer().blob}, {weights.of_result}};
-  if (touched_ || rounded_) {
+  terms.rounded = rounded_ && !weights.exact;
+  if (touched_ || terms.rounded) {
     const ConstBlob start = touched_ ? before_->buffer().blob : y_->buffer().blob;
     terms.sources.insert(terms.sources.end(), {y_->buffer().blob, start});
     terms.shares.insert(terms.shares.end(), {1, weights.of_own - 1});
@@ -91,14 +92,14 @@ Task<void> HeldModel::end(Outcome& outcome) {
   }
   locked_ = true;
   Terms terms = terms_of(outcome);
-  const Scratch start = engine_.arithmetic().scratch(rounded_ ? kPiece : 0);
+  const Scratch start = engine_.arithmetic().scratch(terms.rounded ? kPiece : 0);
   std::vector<ConstBlob> pieces(terms.sources.size());
   for (std::size_t at = 0; at < shape_.bytes(); at += kPiece) {
     const std::size_t end = std::min(shape_.bytes(), at + kPiece);
     for (std::size_t i = 0; i < pieces.size(); ++i) {
       pieces[i] = terms.sources[i].slice(at, end);
     }
-    if (rounded_) {
+    if (terms.rounded) {
       engine_.arithmetic().through_bf16(shape_.type, start.blob().slice(0, end - at),
                                         pieces.back());
       pieces.back() = start.blob().slice(0, end - at);

@@ -61,6 +61,7 @@ class HeldModel final : public Contribution {
   struct Terms {
     std::vector<ConstBlob> sources;
     std::vector<double> shares;
+    bool rounded = false;  // the last source counts as it was sent
   };
   Terms terms_of(const Outcome& outcome) const;
 

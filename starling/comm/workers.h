@@ -8,6 +8,7 @@
 // Threads: everything from any thread, except that a program itself runs on the engine's.
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <future>
 #include <memory>
@@ -86,6 +87,10 @@ class Workers {
 
   PoolMemory memory(std::size_t bytes) { return {*endpoint_, bytes}; }
 
+  // A series for what lives on the engine for a while (Engine::invite), each used once. All workers
+  // ask in the same order.
+  std::uint64_t next_series() { return series_++; }
+
   // Starts `program` on the engine's thread. It is destroyed there, when it has ended.
   template <typename Program>
   auto start(Program program) {
@@ -139,6 +144,7 @@ class Workers {
   Facts facts_;
   std::vector<Lifelines::Offset> offsets_;
   EngineOptions options_;
+  std::atomic<std::uint64_t> series_{0};
   std::mutex mutex_;  // guards jobs_, posted_ and ending_
   std::vector<Job> jobs_;
   std::vector<std::function<void(Engine&)>> posted_;

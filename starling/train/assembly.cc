@@ -35,7 +35,9 @@ std::vector<Rank> Assembly::living() {
 }
 
 std::vector<Rank> Assembly::together(const Collective& collective) {
-  const std::uint64_t first = kFirstId * (series_ + 1) + calls_++ * (workers_.size() + 1);
+  // Apart also in the low bits, which name messages under way.
+  const std::uint64_t number = series_ * 1009 + calls_++;
+  const std::uint64_t first = kFirstId * (series_ + 1) + number * (workers_.size() + 1);
   while (true) {
     const std::vector<Rank> members = living();
     // Whoever counts one more dead is in another operation; the others will hear of it.

@@ -19,9 +19,8 @@ namespace starling::train {
 
 class Assembly {
  public:
-  // Assemblies of the same workers have a series each.
-  explicit Assembly(comm::Workers& workers, std::uint64_t series = 0)
-      : workers_(workers), series_(series) {}
+  // Assemblies of the same workers have a series each (Workers::next_series()).
+  Assembly(comm::Workers& workers, std::uint64_t series) : workers_(workers), series_(series) {}
 
   // The bytes of the lowest living rank, on everyone.
   void broadcast(std::span<std::byte> bytes);

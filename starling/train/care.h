@@ -9,7 +9,7 @@ enum class Clip : std::uint8_t {
   None,
   Global,   // exact: the update waits for the last gradient, and with it what overlapped
   Delayed,  // by the norm of the step before: keeps the overlap
-  Bucket,   // each bucket by its own norm; depends on the size of buckets
+  Bucket,   // what is updated at once (a bucket, where updates overlap) by its own norm
 };
 enum class NonFinite : std::uint8_t {
   Stop,  // throws Error{Diverged} naming worker, parameter and step; nothing of it is published

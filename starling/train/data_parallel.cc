@@ -53,7 +53,8 @@ class DataParallel::Impl {
       : workers_(workers),
         options_(std::move(options)),
         optimizer_(std::move(optimizer)),
-        assembly_(workers),
+        series_(workers.next_series()),
+        assembly_(workers, series_),
         parameters_(model),
         plan_(plan_rounds(workers, options_)),
         desk_(workers) {
@@ -116,7 +117,8 @@ class DataParallel::Impl {
 
   Consensus with_consensus_model(const std::function<void()>& look) {
     if (!replica_) {
-      lay_out(agreed_order(traced_));
+      parameters_.unchanged(look);  // nobody has taken a step: all models are the same
+      return {};
     }
     const comm::Buffer model{parameters_.type(), parameters_.flat()};
     const comm::PoolMemory own_memory = workers_.memory(model.blob.size);
@@ -162,15 +164,7 @@ class DataParallel::Impl {
       lay_out(agreed_order(traced_));
     }
     if (program_.valid()) {
-      desk_.say_finished();
-      const auto end = [this] { program_.wait(); };
-      try {
-        waited_ += desk_.serve_to_the_end();
-      } catch (...) {
-        end();
-        throw;
-      }
-      end();
+      end_rounds(options_.steps && steps_ < *options_.steps);
     }
   }
 
@@ -224,6 +218,24 @@ class DataParallel::Impl {
         options_.steps.value_or(0), options_.bucket_bytes, options_.overlap,
         options_.gradient_at_mixed, options_.bf16, options_.weigh_samples, options_.seed,
         parameters_.description());
+  }
+
+  // `early`: the others would wait for steps that do not come, so this worker leaves.
+  void end_rounds(bool early) {
+    early ? desk_.say_given_up() : desk_.say_finished();
+    const auto end = [this] { program_.wait(); };
+    try {
+      waited_ += desk_.serve_to_the_end();
+    } catch (const Error& e) {
+      end();
+      if (!early || e.code() != ErrorCode::Cancelled) {
+        throw;
+      }
+    } catch (...) {
+      end();
+      throw;
+    }
+    end();
   }
 
   void make_fused(std::size_t elements) {
@@ -286,6 +298,7 @@ class DataParallel::Impl {
         options_.ledger.empty() ? comm::Ledger::Sink() : comm::ledger_file(options_.ledger));
     comm::StepOptions steps = plan_.steps;
     steps.shape = {parameters_.type(), replica_->elements(), false};
+    steps.series = series_;
     steps.ledger = &*ledger_;
     for (const std::size_t end : layout_->ends()) {
       steps.parts.push_back(end * size);
@@ -425,6 +438,7 @@ class DataParallel::Impl {
   Options options_;
   Optimizer optimizer_;
   comm::KernelArithmetic arithmetic_;
+  std::uint64_t series_;
   Assembly assembly_;
   ModuleParameters parameters_;
   std::vector<ParameterGroup> groups_;

@@ -147,7 +147,8 @@ class DataParallel {
   // after finish().
   Consensus with_consensus_model(const std::function<void()>& look);
 
-  // No more steps here: waits for the others if all take as many, leaves otherwise.
+  // No more steps here: waits for the others if all take as many and this worker has taken them,
+  // leaves otherwise.
   void finish();
 
   double lr() const;

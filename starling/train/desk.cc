@@ -35,6 +35,9 @@ Task<bool> Desk::more(std::uint64_t step) {
   while (begun_ <= step && !finished_) {
     co_await *news_;
   }
+  if (begun_ <= step && given_up_) {
+    throw Error(ErrorCode::Cancelled, fmt::format("steps from {} on were given up", step));
+  }
   co_return begun_ > step;
 }
 
@@ -104,6 +107,10 @@ void Desk::say_computed(std::uint64_t step) {
 
 void Desk::say_finished() {
   post_signal([this] { finished_ = true; });
+}
+
+void Desk::say_given_up() {
+  post_signal([this] { finished_ = given_up_ = true; });
 }
 
 Duration Desk::serve_until(std::uint64_t step) {

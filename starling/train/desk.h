@@ -44,6 +44,8 @@ class Desk {
   void say_computed(std::uint64_t step);
   // There are no more steps.
   void say_finished();
+  // There are no more steps, though more were promised: the engine's side ends by Error{Cancelled}.
+  void say_given_up();
   // Works for the engine until all before step `step` is done, or nothing more will be. Throws what
   // ended the engine's side. How long it had nothing to do.
   Duration serve_until(std::uint64_t step);
@@ -68,6 +70,7 @@ class Desk {
   std::uint64_t begun_ = 0;     // steps
   std::uint64_t computed_ = 0;  // steps
   bool finished_ = false;
+  bool given_up_ = false;
   // Both sides.
   std::mutex mutex_;
   std::condition_variable changed_;

@@ -8,6 +8,7 @@
 #include <torch/optim/lbfgs.h>
 #include <torch/optim/optimizer.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "starling/base/error.h"
@@ -75,8 +76,9 @@ ModuleParameters::ModuleParameters(torch::nn::Module& module)
   State& s = *state_;
   for (const auto& item : module.named_parameters(true)) {
     const at::Tensor& tensor = item.value();
-    if (!tensor.defined()) {
-      continue;
+    const auto is_it = [&](const auto& known) { return known.second.is_same(tensor); };
+    if (!tensor.defined() || std::any_of(s.all.begin(), s.all.end(), is_it)) {
+      continue;  // a tensor that is registered twice is one parameter
     }
     require_cpu("parameter " + item.key(), tensor);
     s.all.emplace_back("parameter " + item.key(), tensor);
@@ -215,11 +217,20 @@ void ModuleParameters::unchanged(const std::function<void()>& look) {
     training.push_back(module->is_training());
   }
   const bool own = state_->module.is_training();
+  std::vector<std::pair<at::Tensor, at::Tensor>> counters;  // buffers that are not averaged
+  for (const auto& item : state_->module.named_buffers(true)) {
+    if (item.value().defined() && !at::isFloatingType(item.value().scalar_type())) {
+      counters.emplace_back(item.value(), item.value().clone());
+    }
+  }
   std::exception_ptr error;
   try {
     look();
   } catch (...) {
     error = std::current_exception();
+  }
+  for (auto& [buffer, before] : counters) {
+    buffer.copy_(before);
   }
   state_->module.train(own);
   for (std::size_t i = 0; i < below.size(); ++i) {

@@ -60,8 +60,8 @@ class ModuleParameters final : public Parameters {
   // Buffers of floating point, as one row of doubles, and back.
   std::vector<double> buffers() const;
   void set_buffers(std::span<const double> values);
-  // The modes (training or not) of all modules, the state of torch's generator: what evaluation
-  // might leave changed. Calls `look` and puts everything back.
+  // The modes (training or not) of all modules, the other buffers, the state of torch's generator:
+  // what evaluation might leave changed. Calls `look` and puts everything back.
   void unchanged(const std::function<void()>& look);
 
   // Throws Error{Input} if it cannot be used: it wants to compute the loss itself.

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cmath>
 #include <cstring>
+#include <numeric>
 
 #include "starling/base/error.h"
 #include "starling/kernels/update.h"
@@ -44,7 +45,8 @@ Replica::Replica(Desk& desk, comm::Workers& workers, const FlatLayout& layout,
       optimizer_(optimizer),
       parameters_(parameters),
       options_(options),
-      taken_(facts.size(), 0) {}
+      taken_(facts.size(), 0),
+      squares_(facts.size(), 0) {}
 
 bool Replica::streams() const {
   return sends_gradients() || (optimizer_ != nullptr && options_.overlap);
@@ -65,8 +67,8 @@ void Replica::begin_step(std::uint64_t step, double samples, double gradient_sca
   samples_in_batch_ = samples;
   gradient_scale_ = gradient_scale;
   skipped_ = false;
-  previous_norm_ = norm_;
-  squares_so_far_ = 0;
+  previous_norm_ = std::isfinite(norm_) ? norm_ : previous_norm_;
+  std::fill(squares_.begin(), squares_.end(), 0);
 }
 
 void Replica::bucket_ready(std::size_t bucket) {
@@ -89,6 +91,9 @@ void Replica::computed() {
     update.from = {options_.type, flat_};
     update.into = {options_.type, flat_};
     update_at_once(update);
+  }
+  if (is_ahead() && options_.clip != Clip::None) {
+    norm_ = norm_so_far();
   }
 }
 
@@ -162,20 +167,22 @@ void Replica::mix_and_update(std::size_t bucket) {
 // Before anything is done with gradients that all have to be there: their norm, and whether one is
 // not finite.
 void Replica::look_at_gradients() {
-  squares_so_far_ = 0;
   for (const FlatLayout::Place& place : layout_.places()) {
-    squares_so_far_ += squares(place, nullptr) * gradient_scale_ * gradient_scale_;
+    squares_[place.parameter] = squares(place, nullptr) * gradient_scale_ * gradient_scale_;
   }
-  skipped_ = options_.non_finite == NonFinite::Skip && !std::isfinite(squares_so_far_);
+  skipped_ = options_.non_finite == NonFinite::Skip && !std::isfinite(norm_so_far());
 }
 
 double Replica::squares(const FlatLayout::Place& place, const std::byte* mean) const {
   const std::size_t size = comm::size_of(options_.type);
   const std::byte* gradient =
       mean != nullptr ? mean + place.begin * size : parameters_.gradient(place.parameter);
-  return gradient == nullptr ? 0
-                             : sum_of_squares(options_.type, gradient, place.end - place.begin) *
-                                   gradient_scale_ * gradient_scale_;
+  return gradient == nullptr ? 0 : sum_of_squares(options_.type, gradient, place.end - place.begin);
+}
+
+// Parameters as registered, so that the norm depends neither on buckets nor on their order.
+double Replica::norm_so_far() const {
+  return std::sqrt(std::accumulate(squares_.begin(), squares_.end(), 0.0));
 }
 
 // --- Updates
@@ -185,7 +192,15 @@ void Replica::update(Step, comm::Buffer) { check(false, "an update that is not m
 
 bool Replica::update_at_once(const comm::Update& update) {
   const bool of_mean = update.mean_gradient.blob.size != 0;
-  const double scale = (of_mean ? mean_scale(update) : gradient_scale_) * clip_factor(update);
+  double scale = of_mean ? update.of_mean_gradient : gradient_scale_;
+  if (of_mean && weighs_gradients()) {
+    const std::size_t last = layout_.elements();
+    const double weights = options_.type == comm::Type::Float64
+                               ? *at<double>(update.mean_gradient.blob, last)
+                               : *at<float>(update.mean_gradient.blob, last);
+    scale = weights == 0 ? 0 : 1 / weights;
+  }
+  scale *= clip_factor(update, scale);
   if (optimizer_ == nullptr) {
     update_torch(update, scale);
   } else if (options_.type == comm::Type::Float64) {
@@ -196,48 +211,28 @@ bool Replica::update_at_once(const comm::Update& update) {
   return true;
 }
 
-// What gradients are multiplied by so that their norm is at most clip_norm.
-double Replica::clip_factor(const comm::Update& update) {
+// What gradients are multiplied by, after `scale`, so that their norm is at most clip_norm.
+double Replica::clip_factor(const comm::Update& update, double scale) {
   if (options_.clip == Clip::None) {
     return 1;
   }
   const bool of_mean = update.mean_gradient.blob.size != 0;
-  double here = 0;
-  if (options_.clip == Clip::Global && !of_mean) {
-    here = squares_so_far_;  // of all, by look_at_gradients()
-  } else {
-    here = squares_in(update);
-    squares_so_far_ += here;
-  }
-  const double norm = options_.clip == Clip::Delayed ? previous_norm_ : std::sqrt(here);
-  norm_ = std::sqrt(squares_so_far_);
-  return norm > options_.clip_norm ? options_.clip_norm / norm : 1;
-}
-
-// Of the gradients of the places that `update` is about.
-double Replica::squares_in(const comm::Update& update) const {
   const std::size_t size = comm::size_of(options_.type);
-  const comm::ConstBlob mean = update.mean_gradient.blob;
-  double sum = 0;
+  double here = 0;
   for (const FlatLayout::Place& place : layout_.places()) {
     if (place.begin * size >= update.begin && place.end * size <= update.end) {
-      sum += squares(place, mean.size == 0 ? nullptr : mean.data);
+      squares_[place.parameter] =
+          squares(place, of_mean ? update.mean_gradient.blob.data : nullptr) * scale * scale;
+      here += squares_[place.parameter];
     }
   }
-  const double scale = mean.size == 0 ? gradient_scale_ : mean_scale(update);
-  return sum * scale * scale;
-}
-
-// What the sum of gradients is to be multiplied by.
-double Replica::mean_scale(const comm::Update& update) const {
-  if (!weighs_gradients()) {
-    return update.of_mean_gradient;
+  if (!is_ahead()) {
+    norm_ = norm_so_far();
   }
-  const std::size_t last = layout_.elements();
-  const double weights = options_.type == comm::Type::Float64
-                             ? *at<double>(update.mean_gradient.blob, last)
-                             : *at<float>(update.mean_gradient.blob, last);
-  return weights == 0 ? 0 : 1 / weights;
+  const double norm = options_.clip == Clip::Global    ? norm_so_far()
+                      : options_.clip == Clip::Delayed ? previous_norm_
+                                                       : std::sqrt(here);
+  return norm > options_.clip_norm ? options_.clip_norm / norm : 1;
 }
 
 template <typename T>
@@ -261,7 +256,7 @@ void Replica::update_places(const comm::Update& update, double scale) {
     streams.result = at<T>(update.result.blob, place.begin);
     streams.of_from = static_cast<T>(update.weights.of_own);
     streams.of_result = static_cast<T>(update.weights.of_result);
-    streams.rounded = update.rounded;
+    streams.rounded = update.rounded && !update.weights.exact;
     streams.gradient = of_mean ? at<T>(update.mean_gradient.blob, place.begin) : own;
     streams.gradient_scale = static_cast<T>(scale);
     if (streams.gradient != nullptr) {

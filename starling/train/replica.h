@@ -95,7 +95,8 @@ class Replica final : public comm::Application {
   bool weighs_gradients() const { return options_.weigh_samples && sends_gradients(); }
   // Nothing is updated or sent before the last gradient is there.
   bool defers() const {
-    return options_.clip == Clip::Global || options_.non_finite == NonFinite::Skip;
+    return (options_.clip == Clip::Global && !sends_gradients()) ||
+           options_.non_finite == NonFinite::Skip;
   }
   void work_off(std::size_t bucket);
   void send_gradients(std::size_t bucket);
@@ -103,9 +104,8 @@ class Replica final : public comm::Application {
   void copy_gradients(std::size_t bucket, comm::Blob into);
   void look_at_gradients();
   double squares(const FlatLayout::Place& place, const std::byte* mean) const;
-  double clip_factor(const comm::Update& update);
-  double squares_in(const comm::Update& update) const;
-  double mean_scale(const comm::Update& update) const;
+  double norm_so_far() const;
+  double clip_factor(const comm::Update& update, double scale);
   void update_torch(const comm::Update& update, double scale);
   template <typename T>
   void update_places(const comm::Update& update, double scale);
@@ -130,7 +130,7 @@ class Replica final : public comm::Application {
   bool skipped_ = false;
   double norm_ = 0;
   double previous_norm_ = 0;
-  double squares_so_far_ = 0;
+  std::vector<double> squares_;  // of each parameter's gradient in this step
   Duration waited_{0};
 };
 

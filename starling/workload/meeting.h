@@ -26,8 +26,8 @@ class AlreadyTold : public std::exception {
 
 class Meetings {
  public:
-  // The only ones of these workers.
-  explicit Meetings(comm::Workers& workers) : workers_(workers), assembly_(workers, 1) {}
+  explicit Meetings(comm::Workers& workers)
+      : workers_(workers), assembly_(workers, workers.next_series()) {}
 
   // By rank; nothing of those who are lost.
   using Records = std::vector<std::optional<std::vector<double>>>;

@@ -1,6 +1,7 @@
 #include "tests/comm/toy.h"
 
 #include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <sstream>
 
@@ -43,6 +44,72 @@ void Toy::update(Step, comm::Buffer model) {
   }
 }
 
+// --- Part by part
+
+void Toy::stream(bool gradients, Mixed mixed) {
+  streams_ = true;
+  sends_gradients_ = gradients;
+  mixed_ = std::move(mixed);
+}
+
+// Only of gradients that were averaged part by part.
+bool Toy::update_at_once(const comm::Update& update) {
+  if (!streams_ || update.mean_gradient.blob.size == 0) {
+    return false;
+  }
+  const std::array<comm::ConstBlob, 1> sum = {update.mean_gradient.blob};
+  const std::array<double, 1> share = {update.of_mean_gradient};
+  engine_.arithmetic().mix(comm::Type::Float32, gradient().blob, sum, share);
+  this->update(update.step, update.into);
+  return true;
+}
+
+Task<void> Toy::part_time(Step step, std::size_t parts) {
+  const double share = pace_(engine_.rank(), step) / static_cast<double>(parts);
+  co_await engine_.sleep_for(std::chrono::duration_cast<Duration>(Seconds(share)));
+}
+
+Task<void> Toy::compute_in_parts(Step step, comm::Streaming& streaming) {
+  const auto v = static_cast<comm::Version>(step.value);
+  for (std::size_t i = 0; i < model_.size(); ++i) {
+    gradient_[i] = change_(engine_.rank(), step, i, model_[i]);
+  }
+  for (std::size_t part = 0; part < streaming.parts(); ++part) {
+    co_await part_time(step, streaming.parts());
+    if (sends_gradients_) {
+      const auto [begin, end] = streaming.range(part);
+      engine_.arithmetic().copy(streaming.snapshot().blob.slice(begin, end),
+                                gradient().blob.slice(begin, end));
+      streaming.publish(part, v);
+    } else {
+      co_await streaming.until_there(part, v);
+      mix_and_update(step, streaming, part);
+      streaming.publish(part, v + 1);
+    }
+  }
+}
+
+void Toy::mix_and_update(Step step, const comm::Streaming& streaming, std::size_t part) {
+  const auto [begin, end] = streaming.range(part);
+  const comm::Buffer own{comm::Type::Float32, model().blob.slice(begin, end)};
+  const std::optional<comm::Weights> weights =
+      streaming.weights(part, static_cast<comm::Version>(step.value));
+  if (weights) {
+    comm::average_into(engine_.arithmetic(), own,
+                       {own.type, streaming.result().blob.slice(begin, end)}, {own.type, own.blob},
+                       *weights, streaming.rounded());
+  }
+  const std::size_t first = begin / sizeof(float);
+  const std::span<float> values = std::span(model_).subspan(first, own.elements());
+  if (mixed_) {
+    mixed_(engine_.rank(), step, part, values, weights ? weights->divisor : 1);
+  }
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    values[i] += gradient_[first + i];
+  }
+  engine_.arithmetic().copy(streaming.snapshot().blob.slice(begin, end), own.blob);
+}
+
 namespace {
 
 Task<void> one_worker(comm::Engine& engine, const Crew& crew, comm::StepOptions options,
@@ -50,6 +117,9 @@ Task<void> one_worker(comm::Engine& engine, const Crew& crew, comm::StepOptions 
   const Rank rank = engine.rank();
   Toy toy(engine, crew.elements, crew.change, crew.pace);
   toy.hop(crew.hop, crew.network.seed);
+  if (crew.streams) {
+    toy.stream(options.algorithm->payload == topology::Payload::Gradients, crew.mixed);
+  }
   for (std::size_t i = 0; i < crew.elements; ++i) {
     toy.values()[i] = crew.initial(rank, i);
   }

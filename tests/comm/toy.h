@@ -26,18 +26,32 @@ class Toy final : public comm::Application {
   comm::Buffer gradient() override { return comm::output(std::span(gradient_)); }
   Task<void> compute(Step step) override;
   void update(Step step, comm::Buffer model) override;
+  bool update_at_once(const comm::Update& update) override;
   Task<void> apart(std::function<void()> work) override;
+  bool streams() const override { return streams_; }
+  Task<void> compute_in_parts(Step step, comm::Streaming& streaming) override;
+  // From now on it works part by part (comm/streaming.h): each part takes a share of the step's
+  // time, and `mixed`, if there is one, is told what a part was mixed to, before it is updated, and
+  // of how many models that is the mean (1: its own).
+  using Mixed = std::function<void(Rank, Step, std::size_t part, std::span<float>, double divisor)>;
+  void stream(bool gradients, Mixed mixed);
   // apart() takes up to so many seconds, at random.
   void hop(double seconds, std::uint64_t seed);
 
   std::vector<float>& values() { return model_; }
 
  private:
+  Task<void> part_time(Step step, std::size_t parts);
+  void mix_and_update(Step step, const comm::Streaming& streaming, std::size_t part);
+
   comm::Engine& engine_;
   Change change_;
   Pace pace_;
   std::vector<float> model_;
   std::vector<float> gradient_;  // what update() adds
+  bool streams_ = false;
+  bool sends_gradients_ = false;
+  Mixed mixed_;
   double hop_ = 0;
   RandomSequence hops_{Random(0)};
 };
@@ -55,6 +69,8 @@ struct Crew {
   Change change = [](Rank, Step, std::size_t, float) { return 0.0F; };
   Pace pace = [](Rank, Step) { return 1e-3; };
   double hop = 0;  // Toy::hop
+  bool streams = false;
+  Toy::Mixed mixed;
   std::function<float(Rank, std::size_t)> initial = [](Rank, std::size_t) { return 0.0F; };
   std::vector<sim::Fault> faults;
   // Steps of one worker, if they differ.

@@ -137,10 +137,9 @@ class Trainer {
 void run(std::uint64_t steps) {
   const auto workers = comm::connect();
   const double middle = (1 + static_cast<double>(workers->size())) / 2;
-  std::uint64_t series = 0;
-  train::Assembly assembly(*workers);
+  train::Assembly assembly(*workers, workers->next_series());
   for (const std::string name : {"all-reduce", "dadam", "wagma", "starling", "all-reduce"}) {
-    const std::vector<double> model = Trainer(*workers, name, steps, series++).run();
+    const std::vector<double> model = Trainer(*workers, name, steps, workers->next_series()).run();
     for (const double value : model) {
       check(value == model.front(), "{}: elements differ, though their gradients do not", name);
     }
