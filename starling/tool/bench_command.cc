@@ -12,7 +12,9 @@
 
 #include "starling/base/error.h"
 #include "starling/base/units.h"
+#include "starling/tool/bench_train_command.h"
 #include "starling/tool/contest.h"
+#include "starling/tool/overlap_command.h"
 #include "starling/tool/progress_line.h"
 #include "starling/tool/skew_command.h"
 #include "starling/tool/stragglers_command.h"
@@ -145,6 +147,8 @@ void add_bench_command(CLI::App& app) {
   average->callback([request] { run(*request); });
   add_skew_command(*bench);
   add_stragglers_command(*bench);
+  add_bench_train_command(*bench);
+  add_overlap_command(*bench);
 }
 
 }  // namespace starling::tool

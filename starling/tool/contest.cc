@@ -5,38 +5,18 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "starling/base/error.h"
 #include "starling/launch/launch.h"
 #include "starling/tool/programs.h"
+#include "starling/tool/temporary_folder.h"
 
 namespace starling::tool {
 namespace {
 
 namespace fs = std::filesystem;
-
-// A folder that is gone when this ends.
-class TemporaryFolder {
- public:
-  TemporaryFolder() {
-    std::string name = (fs::temp_directory_path() / "starling-bench-XXXXXX").string();
-    require(mkdtemp(name.data()) != nullptr, "no temporary folder {}", name);
-    path_ = name;
-  }
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-  ~TemporaryFolder() {
-    std::error_code ignored;
-    fs::remove_all(path_, ignored);
-  }
-  std::string path() const { return path_.string(); }
-
- private:
-  fs::path path_;
-};
 
 // Small buffers are quick, and their times scatter more.
 int repetitions_of(std::size_t bytes) { return bytes <= 65536 ? 100 : bytes <= 8'000'000 ? 20 : 3; }
@@ -76,7 +56,7 @@ launch::Options start_of(const ContestPlan& plan, const std::string& contestant,
     options.workers = workers;
   }
   if (contestant == "gloo") {
-    const std::string store = folder.path() + "/gloo";
+    const std::string store = (folder.path() / "gloo").string();
     fs::remove_all(store);
     fs::create_directory(store);
     options.command.insert(options.command.end(), {"--store", store});

@@ -22,6 +22,13 @@ std::string find_program(const std::string& folder, const std::string& name) {
               fmt::format("the program {} is not there; it is built with STARLING_BENCH=ON", name));
 }
 
+std::string find_trainer() {
+  const fs::path program = fs::read_symlink("/proc/self/exe").parent_path() / "starling-train";
+  require(fs::exists(program), "the program {} is not there; it is built with libtorch",
+          program.string());
+  return program.string();
+}
+
 void run_program(launch::Options options, const std::string& what,
                  const std::function<void(const nlohmann::json&)>& on_line) {
   std::string other;

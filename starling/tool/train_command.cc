@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -18,13 +17,13 @@
 #include "starling/comm/job.h"
 #include "starling/launch/launch.h"
 #include "starling/tool/line_printer.h"
+#include "starling/tool/programs.h"
 #include "starling/tool/progress_line.h"
 #include "starling/tool/side_by_side.h"
 
 namespace starling::tool {
 namespace {
 
-namespace fs = std::filesystem;
 using Words = std::vector<std::string>;
 using launch::OnLoss;
 using launch::Result;
@@ -32,14 +31,6 @@ using launch::Stream;
 
 // What a worker writes before the text of a bar (workload/progress.h).
 constexpr std::string_view kBarMark = "\x01";
-
-// Beside this program, in the build folder and installed.
-std::string find_trainer() {
-  const fs::path program = fs::read_symlink("/proc/self/exe").parent_path() / "starling-train";
-  require(fs::exists(program), "the program {} is not there; it is built with libtorch",
-          program.string());
-  return program.string();
-}
 
 // Becomes the trainer.
 [[noreturn]] void become(Words command) {

@@ -65,6 +65,12 @@ void add_workload_options(CLI::App& app, ImagesOptions& o) {
                  "Steps between evaluations on the test images; 0: only in the end")
       ->capture_default_str()
       ->group(group);
+  app.add_flag("--no-evaluation", o.no_evaluation, "Not in the end either")->group(group);
+  app.add_option(
+         "--warm-up-steps", o.warm_up_steps,
+         "The first steps, which count in no time of the summary: all begin the next together")
+      ->capture_default_str()
+      ->group(group);
   app.add_option("--evaluate-batch", o.evaluate_batch, "Test images at a time")
       ->capture_default_str()
       ->group(group);

@@ -156,7 +156,11 @@ void settle_run(ImagesOptions& o) {
             *o.epochs);
   }
   require_least("--seed", o.seed, 0);
+  require_between("--warm-up-steps", static_cast<double>(o.warm_up_steps), 0, kMostSteps);
+  require(!o.steps || o.warm_up_steps < *o.steps, "--warm-up-steps {} of --steps {}: none is left",
+          o.warm_up_steps, o.steps.value_or(0));
   require_between("--eval-every", static_cast<double>(o.eval_every), 0, kMostSteps);
+  require(!o.no_evaluation || o.eval_every == 0, "--eval-every with --no-evaluation");
   require_between("--evaluate-batch", static_cast<double>(o.evaluate_batch), 1, 1e6);
   require_between("--threads", static_cast<double>(o.threads), 0, 4096);
   require_word("--on-loss", o.on_loss, {"stop", "continue"});
@@ -238,7 +242,9 @@ ordered_json json_of(const ImagesOptions& o) {
           {"non_finite", o.non_finite},
           {"delay", json_or_null(o.delay)},
           {"emulate_compute", json_or_null(o.emulate_compute)},
+          {"warm_up_steps", o.warm_up_steps},
           {"eval_every", o.eval_every},
+          {"no_evaluation", o.no_evaluation},
           {"evaluate_batch", o.evaluate_batch}};
 }
 

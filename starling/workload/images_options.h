@@ -49,7 +49,9 @@ struct ImagesOptions {
   std::string delay = "";
   std::string emulate_compute = "";
 
-  std::int64_t eval_every = 0;  // steps; 0: only in the end
+  std::int64_t warm_up_steps = 0;  // of all, that no clock counts
+  std::int64_t eval_every = 0;     // steps; 0: only in the end
+  bool no_evaluation = false;
   std::int64_t evaluate_batch = 500;
   std::string out = "";  // empty: a new folder under runs/
   bool json = false;

@@ -135,15 +135,21 @@ std::string text_of_summary(const ordered_json& summary) {
   const auto value = [&](const char* name) {
     return summary[name].is_null() ? std::nan("") : summary[name].get<double>();
   };
-  return fmt::format(
-      "test accuracy {:.4f}, loss {:.4f}: the average of {} worker{}, consensus distance {:.3g}\n"
-      "{} steps in {:.2f} s: {:.0f} samples/s, {:.2f} ms a step, stale {:.1f} %\n"
-      "{}/summary.json\n",
-      value("test_accuracy"), value("test_loss"), summary["workers_left"].get<std::size_t>(),
-      summary["workers_left"] == 1 ? "" : "s", value("consensus_distance"),
-      summary["steps"].get<std::uint64_t>(), value("train_seconds"), value("samples_per_second"),
-      1e3 * value("step_seconds"), 100 * value("stale_fraction"),
-      summary["folder"].get<std::string>());
+  std::string text;
+  if (!summary["test_accuracy"].is_null()) {
+    text = fmt::format(
+        "test accuracy {:.4f}, loss {:.4f}: the average of {} worker{}, consensus distance "
+        "{:.3g}\n",
+        value("test_accuracy"), value("test_loss"), summary["workers_left"].get<std::size_t>(),
+        summary["workers_left"] == 1 ? "" : "s", value("consensus_distance"));
+  }
+  const std::uint64_t untimed = summary.value("warm_up_steps", std::uint64_t{0});
+  return text + fmt::format(
+                    "{} steps in {:.2f} s: {:.0f} samples/s, {:.2f} ms a step, stale {:.1f} %\n"
+                    "{}/summary.json\n",
+                    summary["steps"].get<std::uint64_t>() - untimed, value("train_seconds"),
+                    value("samples_per_second"), 1e3 * value("step_seconds"),
+                    100 * value("stale_fraction"), summary["folder"].get<std::string>());
 }
 
 }  // namespace starling::workload

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cmath>
 #include <cstdio>
@@ -47,6 +48,7 @@ class StopWatch {
     before_ = time();
     since_.reset();
   }
+  void reset() { before_ = Seconds(0); }
   Seconds time() const { return before_ + (since_ ? Seconds(Clock::now() - *since_) : Seconds(0)); }
 
  private:
@@ -61,7 +63,9 @@ class Training {
 
  private:
   std::uint32_t size() const { return static_cast<std::uint32_t>(workers_.size()); }
+  double timed_samples() const { return replica_->samples() - untimed_samples_; }
   void step(std::uint64_t step);
+  void begin_timing();
   train::StepReport compute(std::uint64_t step);
   train::StepReport emulate(std::uint64_t step);
   void show_progress(std::uint64_t done, double loss);
@@ -86,6 +90,8 @@ class Training {
   std::optional<Progress> progress_;
   StepStatistics statistics_;
   StopWatch watch_;
+  double untimed_samples_ = 0;  // of the warm-up
+  Seconds waited_before_{0};
   std::vector<Evaluation> evaluations_;
 };
 
@@ -148,6 +154,9 @@ void Training::run() {
   const auto every = static_cast<std::uint64_t>(options_.eval_every);
   watch_.go();
   for (std::uint64_t t = 0; t < steps_; ++t) {
+    if (t > 0 && t == static_cast<std::uint64_t>(options_.warm_up_steps)) {
+      begin_timing();
+    }
     step(t);
     if (every > 0 && (t + 1) % every == 0 && t + 1 < steps_) {
       watch_.stop();
@@ -157,10 +166,24 @@ void Training::run() {
   }
   replica_->finish();
   watch_.stop();
-  evaluate_consensus(steps_);
+  if (!options_.no_evaluation) {
+    evaluate_consensus(steps_);
+  }
   metrics_->close();
   progress_.reset();
   write_summary();
+}
+
+// The warm-up is over: everybody waits for the last, and forgets how long it took.
+void Training::begin_timing() {
+  watch_.stop();
+  const std::array<double, 1> present = {1};
+  meetings_.meet(present, 0, [](const Meetings::Records&) { return Meetings::Answer(); });
+  statistics_ = {};
+  untimed_samples_ = replica_->samples();
+  waited_before_ = replica_->totals().waited;
+  watch_.reset();
+  watch_.go();
 }
 
 void Training::step(std::uint64_t step) {
@@ -172,6 +195,7 @@ void Training::step(std::uint64_t step) {
   statistics_.add(took, loss);
   ordered_json line = {{"kind", "step"},
                        {"step", step},
+                       {"begin", begin.time_since_epoch().count()},
                        {"seconds", took},
                        {"waited", report.waited.count()},
                        {"lr", lr}};
@@ -213,7 +237,7 @@ void Training::show_progress(std::uint64_t done, double loss) {
   }
   progress_->show({.step = done,
                    .loss = loss,
-                   .samples_per_second = replica_->samples() / watch_.time().count(),
+                   .samples_per_second = timed_samples() / watch_.time().count(),
                    .stale = replica_->totals().stale_fraction});
 }
 
@@ -263,10 +287,10 @@ Evaluation Training::evaluate_consensus(std::uint64_t step) {
 }
 
 void Training::write_summary() {
-  const std::vector<double> record =
-      record_of(statistics_, replica_->totals(), watch_.time().count());
+  train::Totals totals = replica_->totals();
+  totals.waited -= waited_before_;
+  const std::vector<double> record = record_of(statistics_, totals, watch_.time().count());
   meetings_.meet(record, 0, [&](const Meetings::Records& records) {
-    const Evaluation& last = evaluations_.back();
     ordered_json summary = {
         {"folder", folder_.string()},
         {"model", options_.model},
@@ -277,12 +301,14 @@ void Training::write_summary() {
         {"batch", options_.batch},
         {"seed", options_.seed},
         {"steps", steps_},
+        {"warm_up_steps", options_.warm_up_steps},
         {"epochs", static_cast<double>(steps_) / static_cast<double>(batches_.steps_per_epoch())}};
-    summary.update(results_of(records, replica_->samples()));
-    ordered_json final_evaluation = json_of(last);
+    summary.update(results_of(records, timed_samples()));
+    const ordered_json last =
+        evaluations_.empty() ? ordered_json::object() : json_of(evaluations_.back());
     for (const char* name :
          {"test_accuracy", "test_loss", "consensus_distance", "consensus_relative"}) {
-      summary[name] = final_evaluation[name];
+      summary[name] = last.value(name, ordered_json());
     }
     summary["evaluations"] = ordered_json::array();
     for (const Evaluation& evaluation : evaluations_) {
