@@ -1,13 +1,13 @@
 #!/bin/sh
 # Installs the package into a fresh prefix and builds the consumer against it, as a user would; the
 # program must run, and must not be linked to anything that only other rooms need.
-# usage: run.sh BUILD_FOLDER SOURCE_FOLDER CXX_FLAGS ON|OFF (is there a part that needs torch?)
+# usage: run.sh BUILD_FOLDER SOURCE_FOLDER ON|OFF (is there a part that needs torch?)
 set -eu
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cmake --install "$1" --prefix "$work/prefix" >"$work/install.log"
 cmake -S "$2/tests/consumer" -B "$work/build" -G Ninja -DCMAKE_BUILD_TYPE=Release \
-  -DCMAKE_PREFIX_PATH="$work/prefix" -DCMAKE_CXX_FLAGS="$3" -DWITH_TORCH="$4" >"$work/configure.log" || {
+  -DCMAKE_PREFIX_PATH="$work/prefix" -DWITH_TORCH="$3" >"$work/configure.log" || {
   cat "$work/configure.log"
   exit 1
 }
@@ -20,7 +20,7 @@ cmake --build "$work/build"
   cat "$work/average.log"
   exit 1
 }
-if [ "$4" = ON ]; then
+if [ "$3" = ON ]; then
   "$work/prefix/bin/starling" run -n 3 -- "$work/build/train" >"$work/train.log" 2>&1 || {
     cat "$work/train.log"
     exit 1
