@@ -176,7 +176,8 @@ Cost direct_cost(std::size_t k, double bytes, Link link, std::size_t shrink) {
     for (std::size_t d = 1; d < k; ++d) {
       const std::size_t peer = (i + d) % k;
       if (const std::size_t theirs = cut.segment(peer).size(); theirs > 0) {
-        programs[i][0].sends.emplace_back(peer, static_cast<double>(theirs / shrink));
+        programs[i][0].sends.emplace_back(
+            peer, static_cast<double>(theirs) / static_cast<double>(shrink));
         ++programs[i][1].awaited;
       }
       if (own > 0) {
