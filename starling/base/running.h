@@ -24,7 +24,11 @@ class [[nodiscard]] Running {
     state_->root.resume();
   }
   Running(Running&&) noexcept = default;
-  Running& operator=(Running&&) noexcept = default;
+  // What this ran goes with `other`.
+  Running& operator=(Running&& other) noexcept {
+    std::swap(state_, other.state_);
+    return *this;
+  }
   ~Running() {
     if (state_ && state_->root) {
       state_->root.destroy();

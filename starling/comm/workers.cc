@@ -44,11 +44,7 @@ std::vector<Rank> Workers::everyone() const {
 }
 
 void Workers::submit(Job job) {
-  {
-    const std::lock_guard lock(mutex_);
-    jobs_.push_back(std::move(job));
-  }
-  endpoint_->notify();
+  post([this, job = std::move(job)](Engine& engine) { running_.emplace_back(job(engine)); });
 }
 
 void Workers::post(std::function<void(Engine&)> work) {
@@ -64,17 +60,12 @@ void Workers::drive() {
   bool more = false;
   while (true) {
     endpoint_->wait(more ? endpoint_->now() : Time::max());
-    std::vector<Job> jobs;
     std::vector<std::function<void(Engine&)>> posted;
     bool ending = false;
     {
       const std::lock_guard lock(mutex_);
-      std::swap(jobs, jobs_);
       std::swap(posted, posted_);
       ending = ending_;
-    }
-    for (Job& job : jobs) {
-      running_.emplace_back(job(engine));
     }
     for (const auto& work : posted) {
       work(engine);

@@ -111,7 +111,8 @@ class Workers {
     return result.get();
   }
 
-  // Runs `work` on the engine's thread, soon; in order for one thread that posts. It may not throw.
+  // Runs `work` on the engine's thread, soon. What one thread starts and posts is begun in that
+  // order. It may not throw.
   void post(std::function<void(Engine&)> work);
 
   // From a program: runs `work` on the application thread, and goes on, on the engine's, when it
@@ -145,8 +146,7 @@ class Workers {
   std::vector<Lifelines::Offset> offsets_;
   EngineOptions options_;
   std::atomic<std::uint64_t> series_{0};
-  std::mutex mutex_;  // guards jobs_, posted_ and ending_
-  std::vector<Job> jobs_;
+  std::mutex mutex_;  // guards posted_ and ending_
   std::vector<std::function<void(Engine&)>> posted_;
   bool ending_ = false;
   std::vector<Running<void>> running_;  // the engine's thread alone

@@ -10,6 +10,11 @@ namespace starling::train {
 
 using SteadyClock = std::chrono::steady_clock;
 
+Desk::~Desk() {
+  // The engine's side may have ended before it heard what was said last.
+  workers_.run([](comm::Engine&) -> Task<void> { co_return; });
+}
+
 // --- The engine's side ---------------------------------------------------------------------------
 
 void Desk::open(comm::Engine& engine) { news_.emplace(engine); }

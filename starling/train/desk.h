@@ -25,6 +25,10 @@ namespace starling::train {
 class Desk {
  public:
   explicit Desk(comm::Workers& workers) : workers_(workers) {}
+  // The application's; requires: the engine's side was never opened, or is closed.
+  ~Desk();
+  Desk(const Desk&) = delete;
+  Desk& operator=(const Desk&) = delete;
 
   // --- The engine's side ---
   // Before the first and after the last of the following.

@@ -246,5 +246,19 @@ TEST(Cancellation, FirstReasonCountsAndLateSubscribersHearIt) {
   EXPECT_EQ(source.reason(), first);
 }
 
+// Under the address sanitizer: nothing is left behind.
+TEST(Running, AssigningOverOneThatHasEndedFreesWhatItWas) {
+  const auto nothing = []() -> Task<void> { co_return; };
+  std::vector<Running<void>> running;
+  for (int i = 0; i < 4; ++i) {
+    running.emplace_back(nothing());
+  }
+  running.erase(running.begin());
+  EXPECT_EQ(running.size(), 3U);
+  for (const Running<void>& one : running) {
+    EXPECT_TRUE(one.done());
+  }
+}
+
 }  // namespace
 }  // namespace starling
