@@ -1,0 +1,450 @@
+// Real processes train torch models (training_program.cc): bit for bit what the single-process
+// reference computes, whatever the optimizer, the row, the schedule, the buckets and the type; and
+// what is promised when parameters, batches, models or workers are not as usual.
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <set>
+#include <sstream>
+
+#include "starling/base/error.h"
+#include "starling/base/random.h"
+#include "starling/comm/replay.h"
+#include "tests/train/reference.h"
+#include "tests/workers/crew.h"
+
+namespace starling::test {
+namespace {
+
+const std::string kProgram = STARLING_TRAINING_PROGRAM;
+
+std::vector<std::string> command(std::vector<std::string> words) {
+  words.insert(words.begin(), kProgram);
+  return words;
+}
+
+// The words after `beginning` in the output of a worker.
+std::string line_after(const std::string& output, const std::string& beginning) {
+  std::istringstream lines(output);
+  for (std::string line; std::getline(lines, line);) {
+    if (line.starts_with(beginning + " ")) {
+      return line.substr(beginning.size() + 1);
+    }
+  }
+  ADD_FAILURE() << "'" << beginning << "' is not in: " << output;
+  return "";
+}
+
+double number_after(const std::string& output, const std::string& word) {
+  const std::size_t at = output.find(word + " ");
+  EXPECT_NE(at, std::string::npos) << "'" << word << "' is not in: " << output;
+  return at == std::string::npos ? 0 : std::stod(output.substr(at + word.size() + 1));
+}
+
+// What each worker printed for each case, in one job.
+std::vector<std::vector<std::uint64_t>> train(const std::vector<Case>& cases, std::size_t workers,
+                                              std::vector<std::size_t>* buckets = nullptr) {
+  std::vector<std::string> words = {"cases"};
+  for (const Case& c : cases) {
+    words.push_back(to_text(c));
+  }
+  Crew crew(workers, command(words));
+  std::vector<std::vector<std::uint64_t>> prints(cases.size());
+  for (std::size_t r = 0; r < workers; ++r) {
+    EXPECT_EQ(crew.wait(r, std::chrono::seconds(200)), 0) << crew.output(r);
+    for (std::size_t i = 0; i < cases.size() && !testing::Test::HasFailure(); ++i) {
+      const std::string words_of = line_after(crew.output(r), fmt::format("case {}", i));
+      std::size_t read = 0;
+      prints[i].push_back(std::stoull(words_of, &read, 16));
+      if (buckets != nullptr && r == 0) {
+        buckets->push_back(std::stoull(words_of.substr(read)));
+      }
+    }
+  }
+  return prints;
+}
+
+void expect_as_reference(const std::vector<Case>& cases, std::size_t workers,
+                         std::vector<std::size_t>* buckets = nullptr) {
+  const auto prints = train(cases, workers, buckets);
+  for (std::size_t i = 0; i < cases.size(); ++i) {
+    EXPECT_EQ(prints[i], train_by_reference(cases[i], workers))
+        << workers << " workers, " << to_text(cases[i]);
+  }
+}
+
+// --- Bit equality, in pairwise coverage ----------------------------------------------------------
+
+using Levels = std::vector<std::size_t>;  // one of each factor
+
+// Rows of levels such that any two levels of any two factors meet in one of them. Greedy: of a few
+// candidates the one that covers most pairs that are still missing.
+std::vector<Levels> pairwise(const Levels& sizes) {
+  using Pair = std::array<std::size_t, 4>;
+  std::set<Pair> missing;
+  for (std::size_t a = 0; a < sizes.size(); ++a) {
+    for (std::size_t b = a + 1; b < sizes.size(); ++b) {
+      for (std::size_t i = 0; i < sizes[a] * sizes[b]; ++i) {
+        missing.insert({a, b, i / sizes[b], i % sizes[b]});
+      }
+    }
+  }
+  const auto covered = [&](const Levels& row) {
+    std::vector<Pair> pairs;
+    for (const Pair& pair : missing) {
+      if (row[pair[0]] == pair[2] && row[pair[1]] == pair[3]) {
+        pairs.push_back(pair);
+      }
+    }
+    return pairs;
+  };
+  std::vector<Levels> rows;
+  RandomSequence draw(Random(5));
+  while (!missing.empty()) {
+    Levels best;
+    std::size_t most = 0;
+    for (int attempt = 0; attempt < 30; ++attempt) {
+      Levels row;
+      for (const std::size_t size : sizes) {
+        row.push_back(draw.below(size));
+      }
+      const Pair& first = *missing.begin();
+      row[first[0]] = first[2];
+      row[first[1]] = first[3];
+      if (covered(row).size() > most) {
+        most = covered(row).size();
+        best = row;
+      }
+    }
+    for (const Pair& pair : covered(best)) {
+      missing.erase(pair);
+    }
+    rows.push_back(best);
+  }
+  return rows;
+}
+
+const std::vector<std::string> kOptimizers = {"sgd",   "momentum",   "nesterov",   "adam",
+                                              "adamw", "accum-adam", "accum-adamw"};
+
+TEST(Training, EveryPairOfOptionsComputesWhatTheReferenceComputes) {
+  struct Row {
+    std::string algorithm;
+    std::string schedule;
+  };
+  const std::vector<Row> rows = {{"all-reduce", ""},    {"alone", ""},
+                                 {"dadam", "complete"}, {"dadam", "ring"},
+                                 {"dadam", "aer"},      {"dadam", "exponential"},
+                                 {"dadam", "groups"},   {"dadam", "fixed-groups"},
+                                 {"dadam", "base-k"},   {"dadam", "ring-neighbours"},
+                                 {"dadam", "pairs"}};
+  const std::vector<std::size_t> buckets = {64, 333, std::size_t{1} << 20};
+  constexpr std::size_t kMostWorkers = 5;
+  std::map<std::size_t, std::vector<Case>> by_workers;
+  for (const Levels& levels :
+       pairwise({rows.size(), kOptimizers.size(), buckets.size(), kMostWorkers - 1, 2})) {
+    Case c;
+    c.algorithm = rows[levels[0]].algorithm;
+    c.schedule = rows[levels[0]].schedule;
+    c.optimizer = kOptimizers[levels[1]];
+    c.bucket = buckets[levels[2]];
+    c.wide = levels[4] == 1;
+    by_workers[levels[3] + 2].push_back(c);
+  }
+  std::size_t all = 0;
+  for (const auto& [workers, cases] : by_workers) {
+    std::vector<std::size_t> counts;
+    expect_as_reference(cases, workers, &counts);
+    EXPECT_EQ(std::set(counts.begin(), counts.end()).contains(1), true);
+    EXPECT_GT(*std::max_element(counts.begin(), counts.end()), 2U);
+    all += cases.size();
+  }
+  fmt::print("{} cases of 100 steps\n", all);
+}
+
+// Chance decides who contributed what to which average; the ledger tells it, and the rest follows.
+TEST(Training, ARunIsComputedAgainFromItsLedger) {
+  const auto folder =
+      std::filesystem::temp_directory_path() / fmt::format("starling-training-test-{}", getpid());
+  std::filesystem::create_directories(folder);
+  for (const std::size_t workers : {4U, 5U}) {
+    std::vector<Case> cases;
+    for (const std::string algorithm : {"wagma", "starling"}) {
+      for (const std::string optimizer : {"momentum", "adamw", "accum-adamw"}) {
+        Case c;
+        c.algorithm = algorithm;
+        c.optimizer = optimizer;
+        c.bucket = cases.size() % 2 == 0 ? 256 : 1 << 20;
+        c.ledger = (folder / fmt::format("{}-{}", algorithm, optimizer)).string();
+        cases.push_back(c);
+      }
+    }
+    const auto prints = train(cases, workers);
+    for (std::size_t i = 0; i < cases.size() && !HasFailure(); ++i) {
+      std::vector<comm::LedgerRow> rows;
+      std::vector<ReferenceUpdates> updates;
+      for (std::size_t r = 0; r < workers; ++r) {
+        std::ifstream file(fmt::format("{}-{}.jsonl", cases[i].ledger, r));
+        for (comm::LedgerRow& row : comm::read_ledger(file)) {
+          rows.push_back(std::move(row));
+        }
+        updates.emplace_back(cases[i]);
+      }
+      comm::ReplayModel model;
+      model.elements = ReferenceUpdates::elements();
+      model.initial = [](Rank, std::size_t element) { return initial_of_flat(element); };
+      model.update = [&](Rank r, Step s, std::span<const float> at, std::span<float> into) {
+        updates[r.index()].next(r.index(), static_cast<std::uint64_t>(s.value), at, into);
+      };
+      const auto models =
+          comm::replay(rows, {.workers = workers, .held = cases[i].algorithm == "starling"}, model);
+      for (std::size_t r = 0; r < workers; ++r) {
+        EXPECT_EQ(fingerprint_of_flat(models[r]), prints[i][r])
+            << "worker " << r << " of " << workers << ", " << to_text(cases[i]);
+      }
+    }
+  }
+  std::filesystem::remove_all(folder);
+}
+
+// --- Numbers by hand -----------------------------------------------------------------------------
+
+TEST(Training, TheGoldenTrajectory) {
+  const std::vector<std::vector<double>> wanted = {{0, .1, .2, .5},
+                                                   {.1, .39, .28, .75},
+                                                   {.235, .306, .687, .94},
+                                                   {.4375, .6924, .5923, 1.029},
+                                                   {.5212, .59571, .95142, 1.20775},
+                                                   {.68419, .942159, .841168, 1.280955}};
+  const auto path =
+      std::filesystem::temp_directory_path() / fmt::format("starling-golden-{}.json", getpid());
+  std::ofstream(path) << R"({"workers": 4, "steps": [{"groups": [[0, 1], [2, 3]]},
+                                                     {"groups": [[0, 2], [1, 3]]}]})";
+  Crew crew(4, command({"golden", "file:" + path.string()}));
+  for (std::size_t r = 0; r < 4; ++r) {
+    ASSERT_EQ(crew.wait(r), 0) << crew.output(r);
+  }
+  for (std::size_t t = 0; t < wanted.size(); ++t) {
+    double mean = 0;
+    for (std::size_t r = 0; r < 4; ++r) {
+      const double value = std::stod(line_after(crew.output(r), fmt::format("value {}", t)));
+      EXPECT_NEAR(value, wanted[t][r], 1e-12) << "worker " << r << " after update " << t;
+      mean += value / 4;
+    }
+    EXPECT_NEAR(mean, 2 * (1 - std::pow(0.9, static_cast<double>(t + 1))), 1e-12);
+  }
+  std::filesystem::remove(path);
+}
+
+// --- What is unusual -----------------------------------------------------------------------------
+
+Case with(std::string quirk, std::string algorithm, std::string optimizer, bool wide = false) {
+  Case c;
+  c.quirk = std::move(quirk);
+  c.algorithm = std::move(algorithm);
+  c.schedule = c.algorithm == "dadam" ? "exponential" : "";
+  c.optimizer = std::move(optimizer);
+  c.wide = wide;
+  c.bucket = wide ? 600 : 200;
+  return c;
+}
+
+class Unusual : public testing::TestWithParam<std::string> {};
+
+TEST_P(Unusual, IsWhatTheReferenceComputes) {
+  const std::string& quirk = GetParam();
+  expect_as_reference({with(quirk, "dadam", "adamw"), with(quirk, "dadam", "momentum", true),
+                       with(quirk, "all-reduce", "adam"), with(quirk, "all-reduce", "sgd", true),
+                       with(quirk, "alone", "nesterov")},
+                      3);
+}
+
+INSTANTIATE_TEST_SUITE_P(Training, Unusual,
+                         testing::Values("twice", "unused", "never-used", "frozen", "mixed-types",
+                                         "micro-batches", "two-forwards", "samples", "scaled",
+                                         "skips", "evaluates"),
+                         [](const auto& instance) {
+                           std::string name = instance.param;
+                           std::replace(name.begin(), name.end(), '-', '_');
+                           return name;
+                         });
+
+// The norm is that of all parameters, of the gradient that is applied: whatever the buckets, the
+// scale of the loss and the weights of batches.
+TEST(Training, ClippingIsExact) {
+  std::vector<Case> cases;
+  for (const std::string clip : {"global", "delayed"}) {
+    for (const std::string algorithm : {"dadam", "all-reduce", "alone"}) {
+      for (const std::size_t bucket : {64U, 1U << 20}) {
+        Case c = with("none", algorithm, "sgd");
+        c.clip = clip;
+        c.bucket = bucket;
+        cases.push_back(c);
+      }
+      Case c = with("scaled", algorithm, "momentum", true);
+      c.clip = clip;
+      cases.push_back(c);
+      c.quirk = "samples";
+      cases.push_back(c);
+    }
+  }
+  expect_as_reference(cases, 3);
+  Case free = cases.front();
+  free.clip = "none";
+  EXPECT_NE(train_by_reference(free, 3), train_by_reference(cases.front(), 3))
+      << "nothing was clipped";
+}
+
+// The delta form of averages whose contributions were rounded.
+TEST(Training, Bf16OnTheWireIsWhatTheReferenceComputes) {
+  std::vector<Case> cases;
+  for (const std::string schedule : {"complete", "ring", "exponential", "ring-neighbours"}) {
+    Case c = with("none", "dadam", "adam");
+    c.schedule = schedule;
+    c.bf16 = true;
+    cases.push_back(c);
+  }
+  expect_as_reference({cases[0], cases[1], cases[2]}, 4);
+  // Neighbours exchange models as they are.
+  cases[3].bf16 = false;
+  const auto exact = train_by_reference(cases[3], 3);
+  cases[3].bf16 = true;
+  EXPECT_EQ(train({cases[3]}, 3).front(), exact);
+}
+
+// --- Evaluation ----------------------------------------------------------------------------------
+
+TEST(Training, EvaluationChangesNothing) {
+  Crew crew(3, command({"evaluates"}));
+  std::map<std::string, std::array<double, 4>> sums;
+  for (std::size_t r = 0; r < 3; ++r) {
+    ASSERT_EQ(crew.wait(r), 0) << crew.output(r);
+    const std::string output = crew.output(r);
+    for (const std::string row : {"all-reduce-none", "dadam-none", "wagma-none", "dadam-global"}) {
+      EXPECT_EQ(line_after(output, row + " trained"), line_after(output, row + " evaluated"));
+      std::istringstream words(line_after(output, row + " weight"));
+      std::string word;
+      double weight = 0;
+      double mean = 0;
+      double averaged_weight = 0;
+      double averaged_mean = 0;
+      words >> weight >> word >> mean >> word >> averaged_weight >> averaged_mean;
+      ASSERT_TRUE(words) << output;
+      sums[row][0] += weight / 3;
+      sums[row][1] += mean / 3;
+      sums[row][2] = averaged_weight;
+      sums[row][3] = averaged_mean;
+    }
+  }
+  for (const auto& [row, sum] : sums) {
+    EXPECT_NEAR(sum[0], sum[2], 1e-6) << row << ": parameters are not averaged";
+    EXPECT_NEAR(sum[1], sum[3], 1e-6) << row << ": statistics are not averaged";
+  }
+}
+
+// --- Models that differ --------------------------------------------------------------------------
+
+TEST(Training, TheFirstDifferenceIsNamedOnEveryWorker) {
+  const std::map<std::string, std::string> said = {
+      {"shape",
+       "workers differ: worker 2 has parameter weight [5] Float, worker 0 has parameter "
+       "weight [4] Float"},
+      {"type",
+       "workers differ: worker 2 has parameter weight [4] Double, worker 0 has parameter "
+       "weight [4] Float"},
+      {"name",
+       "workers differ: worker 2 has parameter other [4] Float, worker 0 has parameter "
+       "weight [4] Float"},
+      {"frozen",
+       "workers differ: worker 2 has parameter weight (frozen) [4] Float, worker 0 has "
+       "parameter weight [4] Float"},
+      {"more",
+       "workers differ: worker 2 has parameter more [1] Float, worker 0 has buffer counts "
+       "[1] Float"},
+      {"buffer",
+       "workers differ: worker 2 has buffer counts [2] Float, worker 0 has buffer "
+       "counts [1] Float"}};
+  std::vector<std::string> words = {"differs"};
+  for (const auto& [what, text] : said) {
+    words.push_back(what);
+  }
+  Crew crew(4, command(words));
+  for (std::size_t r = 0; r < 4; ++r) {
+    EXPECT_EQ(crew.wait(r), 0);
+    for (const auto& [what, text] : said) {
+      EXPECT_EQ(line_after(crew.output(r), what), text) << "worker " << r;
+    }
+  }
+}
+
+// --- Something happens in the middle -------------------------------------------------------------
+
+void expect_sensible(const std::string& output, std::size_t workers) {
+  const double before = number_after(output, "before");
+  const double after = number_after(output, "after");
+  EXPECT_TRUE(std::isfinite(after)) << output;
+  EXPECT_LT(after, 0.5 * before) << output;
+  EXPECT_LT(number_after(output, "consensus"), 0.5 * before) << output;
+  EXPECT_LT(number_after(output, "distance"), 100) << output;
+  EXPECT_EQ(number_after(output, "workers"), static_cast<double>(workers)) << output;
+}
+
+class Course : public testing::TestWithParam<std::string> {};
+
+TEST_P(Course, SurvivorsOfAKilledWorkerFinishWithASensibleModel) {
+  Crew crew(4, command({"course", GetParam(), "150"}));
+  crew.wait_for(1, "step 40\n");
+  crew.signal(1, SIGKILL);
+  for (const std::size_t r : {0U, 2U, 3U}) {
+    EXPECT_EQ(crew.wait(r), 0) << crew.output(r);
+    expect_sensible(crew.output(r), 3);
+  }
+}
+
+TEST_P(Course, WhoHasNoMoreBatchesLeaves) {
+  Crew crew(4, command({"course", GetParam(), "120", "uneven"}));
+  for (std::size_t r = 0; r < 4; ++r) {
+    EXPECT_EQ(crew.wait(r), 0) << crew.output(r);
+    expect_sensible(crew.output(r), 4);
+  }
+}
+
+TEST_P(Course, WhatIsNotFiniteIsNamedAndNotSent) {
+  Crew crew(4, command({"course", GetParam(), "60", "diverges"}));
+  EXPECT_EQ(crew.wait(1), 1);
+  const std::string said = crew.output(1);
+  EXPECT_NE(said.find("worker 1, step 30: a "), std::string::npos) << said;
+  EXPECT_NE(said.find("of parameter values is not finite"), std::string::npos) << said;
+  for (const std::size_t r : {0U, 2U, 3U}) {
+    EXPECT_EQ(crew.wait(r), 0) << crew.output(r);
+    expect_sensible(crew.output(r), 3);
+  }
+}
+
+TEST_P(Course, NobodyWaitsForAWorkerThatGaveUp) {
+  Crew crew(4, command({"course", GetParam(), "60", "throws"}));
+  EXPECT_EQ(crew.wait(1), 1);
+  EXPECT_NE(crew.output(1).find("the data of worker 1 is gone"), std::string::npos);
+  for (const std::size_t r : {0U, 2U, 3U}) {
+    EXPECT_EQ(crew.wait(r), 0) << crew.output(r);
+    expect_sensible(crew.output(r), 3);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Training, Course,
+                         testing::Values("all-reduce", "dadam", "wagma", "starling"),
+                         [](const auto& instance) {
+                           std::string name = instance.param;
+                           std::replace(name.begin(), name.end(), '-', '_');
+                           return name;
+                         });
+
+}  // namespace
+}  // namespace starling::test
