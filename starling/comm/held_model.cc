@@ -1,6 +1,8 @@
 #include "starling/comm/held_model.h"
 
 #include <algorithm>
+#include <optional>
+#include <utility>
 #include <vector>
 
 #include "starling/base/error.h"
@@ -30,6 +32,9 @@ Task<ConstBuffer> HeldModel::lock_to_read() {
     co_await free_;
   }
   locked_ = true;
+  if (share_) {
+    co_await write_shared();
+  }
   co_return ConstBuffer{shape_.type, y_->buffer().blob};
 }
 
@@ -38,6 +43,10 @@ Task<HeldModel::Update> HeldModel::lock() {
     co_await free_;
   }
   locked_ = true;
+  if (share_) {
+    const double share = *std::exchange(share_, std::nullopt);
+    co_return Update{{shape_.type, result_->buffer().blob}, y_->buffer(), share};
+  }
   if (!under_way_ || touched_) {
     co_return Update{{shape_.type, y_->buffer().blob}, y_->buffer()};
   }
@@ -53,6 +62,10 @@ Task<HeldModel::Update> HeldModel::lock() {
 void HeldModel::unlock(std::int64_t updates) {
   check(locked_, "the model is not locked");
   updates_ = updates;
+  free();
+}
+
+void HeldModel::free() {
   locked_ = false;
   free_.raise();
   if (on_free_) {
@@ -67,7 +80,15 @@ Contribution::Pass HeldModel::begin() {
   }
   under_way_ = true;
   touched_ = false;
+  locked_ = share_.has_value();  // until ready() has written y
   return {.in = {shape_.type, y_->buffer().blob}, .out = result_->buffer(), .step = Step{updates_}};
+}
+
+Task<void> HeldModel::ready(std::size_t) {
+  if (share_) {
+    co_await write_shared();
+    free();
+  }
 }
 
 // average + (y - y at the start), as a mix.
@@ -92,6 +113,23 @@ Task<void> HeldModel::end(Outcome& outcome) {
   }
   locked_ = true;
   Terms terms = terms_of(outcome);
+  if (terms.sources.size() == 1 && shape_.bytes() > 0) {
+    share_ = terms.shares.front();
+  } else {
+    co_await write(std::move(terms));
+  }
+  under_way_ = false;
+  outcome.own_at_end = Step{updates_};
+  unlock(updates_);
+}
+
+Task<void> HeldModel::write_shared() {
+  Terms terms{{result_->buffer().blob}, {*share_}};
+  co_await write(std::move(terms));
+  share_.reset();
+}
+
+Task<void> HeldModel::write(Terms terms) {
   const Scratch start = engine_.arithmetic().scratch(terms.rounded ? kPiece : 0);
   std::vector<ConstBlob> pieces(terms.sources.size());
   for (std::size_t at = 0; at < shape_.bytes(); at += kPiece) {
@@ -107,11 +145,13 @@ Task<void> HeldModel::end(Outcome& outcome) {
     engine_.arithmetic().mix(shape_.type, y_->buffer().blob.slice(at, end), pieces, terms.shares);
     co_await engine_.yield();
   }
-  under_way_ = false;
-  outcome.own_at_end = Step{updates_};
-  unlock(updates_);
 }
 
-void HeldModel::drop() { under_way_ = false; }
+void HeldModel::drop() {
+  under_way_ = false;
+  if (share_ && locked_) {  // it was interrupted before y was written
+    free();
+  }
+}
 
 }  // namespace starling::comm

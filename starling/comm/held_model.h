@@ -9,6 +9,9 @@
 // update. So the sum of y over all workers changes only by updates, after any interleaving, and
 // every gradient counts once, with full weight.
 //
+// After a round that no update has fallen into, y is a multiple of the result, and is not written:
+// the next update reads it there. Only if a round or a reader comes first is it put in its place.
+//
 // Copies of the model: y; if an update falls inside a round, y as it was at the start; the result:
 // at most 3. Threads: the engine's; between lock() and unlock() the memory is the application's.
 #pragma once
@@ -16,6 +19,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "starling/comm/model_memory.h"
@@ -29,11 +33,12 @@ class HeldModel final : public Contribution {
   // `rounded`: contributions are rounded on the wire, and the own start counts as rounded.
   HeldModel(Engine& engine, const ModelShape& shape, bool rounded = false);
 
-  // Waits until nothing else acts on y. What y is, and what is to be written: `now` may be the same
-  // memory as `was`.
+  // Waits until nothing else acts on y. y is `share` times `was`, and becomes what is written to
+  // `now`, which may be the same memory.
   struct Update {
     ConstBuffer was;
     Buffer now;
+    double share = 1;
   };
   Task<Update> lock();
   // Only to read y; unlock(updates()) ends it.
@@ -45,8 +50,6 @@ class HeldModel final : public Contribution {
   // How many updates of the own application are in y.
   std::int64_t updates() const { return updates_; }
   std::size_t copies() const { return before_ ? 3 : result_ ? 2 : 1; }
-  // Requires: not locked, no round under way.
-  Buffer model() const { return y_->buffer(); }
   // Told whenever y becomes free.
   void on_free(std::function<void()> listener) { on_free_ = std::move(listener); }
 
@@ -54,6 +57,7 @@ class HeldModel final : public Contribution {
   bool has(Version v) const override { return updates_ >= static_cast<std::int64_t>(v); }
   bool is_free() const override { return !locked_; }
   Pass begin() override;
+  Task<void> ready(std::size_t part) override;
   Task<void> end(Outcome& outcome) override;
   void drop() override;
 
@@ -64,6 +68,10 @@ class HeldModel final : public Contribution {
     bool rounded = false;  // the last source counts as it was sent
   };
   Terms terms_of(const Outcome& outcome) const;
+  // y := the terms. Requires: locked.
+  Task<void> write(Terms terms);
+  Task<void> write_shared();
+  void free();
 
   Engine& engine_;
   ModelShape shape_;
@@ -74,6 +82,8 @@ class HeldModel final : public Contribution {
   // Of a round under way: y as it was when it began, once an update has fallen inside; the result.
   std::unique_ptr<ModelMemory> before_;
   std::unique_ptr<ModelMemory> result_;
+  // y is so many times the result, and is not written yet.
+  std::optional<double> share_;
   std::int64_t updates_ = 0;
   bool locked_ = false;
   bool under_way_ = false;

@@ -395,6 +395,11 @@ class Steps {
   Task<void> hand_in(HeldModel& model, Step step) {
     const HeldModel::Update memory = co_await model.lock();
     Update update = update_of(step, memory.was, memory.now);
+    if (memory.share != 1) {
+      update.result = memory.was;
+      update.weights = {.of_result = memory.share, .of_own = 0, .divisor = 1 / memory.share};
+      update.rounded = false;
+    }
     update.copy = application_.model();
     co_await application_.apart([&] { apply(update); });
     model.unlock(step.value + 1);
