@@ -129,6 +129,13 @@ void settle_algorithm(ImagesOptions& o, std::size_t workers) {
     return;
   }
   const topology::Algorithm& algorithm = topology::find_algorithm(o.algorithm);
+  const bool is_held = algorithm.payload == topology::Payload::HeldModel;
+  require(is_held || o.gradient_at == "own", "--gradient-at mixed is not for {}", o.algorithm);
+  require(is_held || o.trigger != "need", "--trigger need is not for {}", o.algorithm);
+  require(
+      !o.bf16 || algorithm.payload != topology::Payload::Gradients,
+      "--bf16 is not for {}, which averages gradients: they would lose what rounding takes away",
+      o.algorithm);
   if (o.schedule.empty()) {
     o.schedule = algorithm.schedules.front();
   } else if (!o.schedule.starts_with("file:")) {

@@ -9,11 +9,10 @@
 #include <string_view>
 #include <vector>
 
-#include "starling/base/error.h"
 #include "starling/base/suggestion.h"
 #include "starling/workload/data_command.h"
+#include "starling/workload/exit_code.h"
 #include "starling/workload/images_command.h"
-#include "starling/workload/meeting.h"
 
 namespace starling::workload {
 namespace {
@@ -62,14 +61,8 @@ int run(int argc, char** argv) {
   } catch (const CLI::ParseError& e) {
     fmt::print(stderr, "starling: {}\n", complaint(app, e));
     return 2;
-  } catch (const AlreadyTold&) {
-    return 1;
-  } catch (const Error& e) {
-    fmt::print(stderr, "starling: {}\n", e.what());
-    return e.code() == ErrorCode::Input ? 2 : 1;
-  } catch (const std::exception& e) {
-    fmt::print(stderr, "starling: {}\n", e.what());
-    return 1;
+  } catch (...) {
+    return report(std::current_exception());
   }
 }
 

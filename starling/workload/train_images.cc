@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cmath>
 #include <cstdio>
+#include <cstdlib>
 #include <limits>
 #include <memory>
 #include <optional>
@@ -19,6 +20,7 @@
 #include "starling/comm/connect.h"
 #include "starling/train/data_parallel.h"
 #include "starling/workload/batches.h"
+#include "starling/workload/exit_code.h"
 #include "starling/workload/image_data.h"
 #include "starling/workload/image_loss.h"
 #include "starling/workload/image_models.h"
@@ -62,6 +64,7 @@ class Training {
   void run();
 
  private:
+  void take_steps();
   std::uint32_t size() const { return static_cast<std::uint32_t>(workers_.size()); }
   double timed_samples() const { return replica_->samples() - untimed_samples_; }
   void step(std::uint64_t step);
@@ -69,7 +72,7 @@ class Training {
   train::StepReport compute(std::uint64_t step);
   train::StepReport emulate(std::uint64_t step);
   void show_progress(std::uint64_t done, double loss);
-  Evaluation evaluate_consensus(std::uint64_t step);
+  void evaluate_consensus(std::uint64_t step);
   Score score_together();
   void write_summary();
 
@@ -151,6 +154,24 @@ Training::Training(comm::Workers& workers, ImagesOptions options)
 
 void Training::run() {
   progress_.emplace(Progress::form_here(), steps_);
+  try {
+    take_steps();
+  } catch (...) {
+    // Lost to the others at once, who go on: to take leave it would have to take its other steps.
+    progress_.reset();
+    const int code = report(std::current_exception());
+    std::fflush(nullptr);
+    std::_Exit(code);
+  }
+  if (!options_.no_evaluation) {
+    evaluate_consensus(steps_);
+  }
+  metrics_->close();
+  progress_.reset();
+  write_summary();
+}
+
+void Training::take_steps() {
   const auto every = static_cast<std::uint64_t>(options_.eval_every);
   watch_.go();
   for (std::uint64_t t = 0; t < steps_; ++t) {
@@ -166,12 +187,6 @@ void Training::run() {
   }
   replica_->finish();
   watch_.stop();
-  if (!options_.no_evaluation) {
-    evaluate_consensus(steps_);
-  }
-  metrics_->close();
-  progress_.reset();
-  write_summary();
 }
 
 // The warm-up is over: everybody waits for the last, and forgets how long it took.
@@ -265,7 +280,7 @@ Score Training::score_together() {
   return {.samples = sum[0], .correct = sum[1], .loss = sum[2]};
 }
 
-Evaluation Training::evaluate_consensus(std::uint64_t step) {
+void Training::evaluate_consensus(std::uint64_t step) {
   Score score;
   const train::Consensus consensus =
       replica_->with_consensus_model([&] { score = score_together(); });
@@ -278,12 +293,11 @@ Evaluation Training::evaluate_consensus(std::uint64_t step) {
   ordered_json line = json_of(evaluation);
   line["kind"] = "evaluation";
   metrics_->write(line);
-  if (meetings_.leads()) {
+  if (step < steps_ && meetings_.leads()) {  // the last one is in the summary
     progress_->say(
         fmt::format("step {}: test accuracy {:.4f}, loss {:.4f}, consensus distance {:.3g}", step,
                     evaluation.accuracy, evaluation.loss, consensus.distance));
   }
-  return evaluation;
 }
 
 void Training::write_summary() {

@@ -95,6 +95,22 @@ TEST(TrainCommand, SaysWhatItCannotWrite) {
   EXPECT_EQ(text_of(out / "summary.json"), "mine");
 }
 
+// A disk of a few pages, full after some steps: whoever cannot go on is lost to the others, who
+// soon have the same to say.
+TEST(TrainCommand, AFullDiskIsOneLine) {
+  const TemporaryFolder folder;
+  const std::string disk = folder.path().string();
+  const std::string said = disk + ".said";
+  const std::string command = fmt::format(
+      "unshare -m sh -c \"mount -t tmpfs -o size=40k none '{}' && '{}' train images -n 2 "
+      "--emulate-compute 0.001:0.001 --steps 100000 --out '{}/run'\" 2>'{}'",
+      disk, STARLING_TOOL, disk, said);
+  const int status = std::system(command.c_str());
+  Output result{.code = WEXITSTATUS(status), .out = "", .err = text_of(said)};
+  fs::remove(said);
+  expect_failed(result, 1, "No space left on device");
+}
+
 // Runs, with --json and a new folder; checks what every run has in common.
 json train(const std::string& prefix, const std::string& arguments, const fs::path& folder,
            std::size_t workers, std::size_t steps) {
