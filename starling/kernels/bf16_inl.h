@@ -1,5 +1,5 @@
-// Bf16 (wire.h) in registers, shared by the wire, by sums of what travelled and by updates that take
-// back what was rounded. Compiled once per instruction set.
+// Bf16 (wire.h) in registers, shared by the wire, by sums of what travelled and by updates that
+// take back what was rounded. Compiled once per instruction set.
 #if defined(STARLING_KERNELS_BF16_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef STARLING_KERNELS_BF16_INL_H_
 #undef STARLING_KERNELS_BF16_INL_H_
