@@ -32,6 +32,8 @@ ordered_json number(double value) {
   return std::isfinite(value) ? ordered_json(value) : ordered_json();
 }
 
+ordered_json whole(double value) { return std::llround(value); }
+
 }  // namespace
 
 void StepStatistics::add(double seconds, double loss) {
@@ -116,7 +118,7 @@ ordered_json results_of(const Meetings::Records& records, double samples) {
   return {{"workers", records.size()},
           {"workers_left", left},
           {"lost", lost},
-          {"samples", samples},
+          {"samples", whole(samples)},
           {"train_seconds", most[kTrainSeconds]},
           {"samples_per_second", samples / most[kTrainSeconds]},
           {"step_seconds", mean(kStepSeconds)},
@@ -125,10 +127,10 @@ ordered_json results_of(const Meetings::Records& records, double samples) {
           {"waited_seconds", mean(kWaited)},
           {"train_loss", number(mean(kLoss))},
           {"stale_fraction", mean(kStale)},
-          {"skipped_steps", sum[kSkipped]},
-          {"void_rounds", sum[kVoid]},
+          {"skipped_steps", whole(sum[kSkipped])},
+          {"void_rounds", whole(sum[kVoid])},
           {"bytes_per_step", mean(kSteps) > 0 ? mean(kBytes) / mean(kSteps) : 0},
-          {"model_copies", most[kCopies]}};
+          {"model_copies", whole(most[kCopies])}};
 }
 
 std::string text_of_summary(const ordered_json& summary) {
