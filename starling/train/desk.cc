@@ -1,6 +1,8 @@
 #include "starling/train/desk.h"
 
 #include <chrono>
+#include <future>
+#include <memory>
 #include <utility>
 
 #include "starling/base/error.h"
@@ -9,6 +11,14 @@
 namespace starling::train {
 
 using SteadyClock = std::chrono::steady_clock;
+
+Desk::~Desk() {
+  // Shared: setting the value may take longer than waiting for it.
+  const auto promise = std::make_shared<std::promise<void>>();
+  std::future<void> all_have_run = promise->get_future();
+  workers_.post([promise](comm::Engine&) { promise->set_value(); });
+  all_have_run.wait();
+}
 
 // --- The engine's side ---------------------------------------------------------------------------
 

@@ -25,6 +25,10 @@ namespace starling::train {
 class Desk {
  public:
   explicit Desk(comm::Workers& workers) : workers_(workers) {}
+  // On the application's thread; waits for what was posted to the engine's.
+  ~Desk();
+  Desk(const Desk&) = delete;
+  Desk& operator=(const Desk&) = delete;
 
   // --- The engine's side ---
   // Before the first and after the last of the following.
