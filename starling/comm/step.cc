@@ -332,7 +332,16 @@ class Steps {
           [&] { arithmetic().copy(streaming.snapshot().blob, application_.model().blob); });
     }
     application_.begin_streaming(streaming);
-    co_await beside(rounds, streamed_steps(streaming, gradients));
+    std::exception_ptr error;
+    try {
+      co_await beside(rounds, streamed_steps(streaming, gradients));
+    } catch (...) {
+      error = std::current_exception();
+    }
+    co_await application_.end_streaming();
+    if (error) {
+      std::rethrow_exception(error);
+    }
     co_return StepReport{2, rounds.void_rounds(), rounds.epoch()};
   }
 

@@ -71,8 +71,9 @@ class Application {
   // Whether compute_in_parts() is there, for rows that wait for everyone and send gradients, or are
   // one step behind.
   virtual bool streams() const { return false; }
-  // Told once, before the first step; valid until the last has ended.
+  // Told once, before the first step; valid until end_streaming() has ended, however steps end.
   virtual void begin_streaming(Streaming& /*streaming*/) {}
+  virtual Task<void> end_streaming() { co_return; }
   // compute() with the exchange of parts inside; of rows that are one step behind also their
   // updates.
   virtual Task<void> compute_in_parts(Step step, Streaming& /*streaming*/) { return compute(step); }

@@ -1,6 +1,8 @@
 #include "starling/train/desk.h"
 
 #include <chrono>
+#include <future>
+#include <memory>
 #include <utility>
 
 #include "starling/base/error.h"

@@ -86,6 +86,10 @@ class Replica final : public comm::Application {
   Task<void> apart(std::function<void()> work) override { return desk_.run(std::move(work)); }
   bool streams() const override;
   void begin_streaming(comm::Streaming& streaming) override { streaming_ = &streaming; }
+  // The application may be in the middle of a step: it lets go when it has come to its end.
+  Task<void> end_streaming() override {
+    return desk_.run([this] { streaming_ = nullptr; });
+  }
 
  private:
   bool sends_gradients() const {

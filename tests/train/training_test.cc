@@ -74,8 +74,8 @@ std::vector<std::vector<std::uint64_t>> train(const std::vector<Case>& cases, st
 void expect_as_reference(const std::vector<Case>& cases, std::size_t workers,
                          std::vector<std::size_t>* buckets = nullptr) {
   const auto prints = train(cases, workers, buckets);
-  for (std::size_t i = 0; i < cases.size(); ++i) {
-    EXPECT_EQ(prints[i], train_by_reference(cases[i], workers))
+  for (std::size_t i = 0; i < cases.size() && !testing::Test::HasFatalFailure(); ++i) {
+    ASSERT_EQ(prints[i], train_by_reference(cases[i], workers))
         << workers << " workers, " << to_text(cases[i]);
   }
 }
@@ -161,7 +161,7 @@ TEST(Training, EveryPairOfOptionsComputesWhatTheReferenceComputes) {
   std::size_t all = 0;
   for (const auto& [workers, cases] : by_workers) {
     std::vector<std::size_t> counts;
-    expect_as_reference(cases, workers, &counts);
+    ASSERT_NO_FATAL_FAILURE(expect_as_reference(cases, workers, &counts));
     EXPECT_EQ(std::set(counts.begin(), counts.end()).contains(1), true);
     EXPECT_GT(*std::max_element(counts.begin(), counts.end()), 2U);
     all += cases.size();
