@@ -1,8 +1,6 @@
 #include "starling/train/desk.h"
 
 #include <chrono>
-#include <future>
-#include <memory>
 #include <utility>
 
 #include "starling/base/error.h"
