@@ -217,10 +217,10 @@ void ModuleParameters::unchanged(const std::function<void()>& look) {
     training.push_back(module->is_training());
   }
   const bool own = state_->module.is_training();
-  std::vector<std::pair<at::Tensor, at::Tensor>> counters;  // buffers that are not averaged
-  for (const auto& item : state_->module.named_buffers(true)) {
-    if (item.value().defined() && !at::isFloatingType(item.value().scalar_type())) {
-      counters.emplace_back(item.value(), item.value().clone());
+  std::vector<std::pair<at::Tensor, at::Tensor>> buffers;  // and what they hold
+  for (const at::Tensor& buffer : state_->module.buffers(true)) {
+    if (buffer.defined()) {
+      buffers.emplace_back(buffer, buffer.clone());
     }
   }
   std::exception_ptr error;
@@ -229,7 +229,7 @@ void ModuleParameters::unchanged(const std::function<void()>& look) {
   } catch (...) {
     error = std::current_exception();
   }
-  for (auto& [buffer, before] : counters) {
+  for (auto& [buffer, before] : buffers) {
     buffer.copy_(before);
   }
   state_->module.train(own);

@@ -60,7 +60,7 @@ class ModuleParameters final : public Parameters {
   // Buffers of floating point, as one row of doubles, and back.
   std::vector<double> buffers() const;
   void set_buffers(std::span<const double> values);
-  // The modes (training or not) of all modules, the other buffers, the state of torch's generator:
+  // The modes (training or not) of all modules, the buffers, the state of torch's generator:
   // what evaluation might leave changed. Calls `look` and puts everything back.
   void unchanged(const std::function<void()>& look);
 

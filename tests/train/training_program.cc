@@ -5,6 +5,7 @@
 //     training_program evaluates           dropout and batch norm, with and without evaluation
 //     training_program differs WHAT …      models that are different on worker 2
 //     training_program course ALGORITHM STEPS [uneven | diverges | throws]
+// Several of these, one after the other, with "then" between them.
 #include <fmt/format.h>
 #include <torch/nn/module.h>
 #include <torch/nn/modules/batchnorm.h>
@@ -13,9 +14,11 @@
 #include <torch/types.h>
 #include <torch/utils.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <limits>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -39,8 +42,11 @@ at::Tensor half_square(const at::Tensor& distance) { return 0.5 * (distance * di
 
 std::uint64_t fingerprint(torch::nn::Module& model) {
   Fingerprint print;
-  for (const at::Tensor& parameter : model.parameters()) {
-    const at::Tensor plain = parameter.detach().contiguous();
+  for (const auto& item : model.named_parameters()) {
+    if (item.key() == "tied") {
+      continue;  // has been there
+    }
+    const at::Tensor plain = item.value().detach().contiguous();
     print.add({static_cast<const std::byte*>(plain.data_ptr()), plain.nbytes()});
   }
   return print.value();
@@ -320,31 +326,39 @@ void run_course(Workers& workers, const std::string& algorithm, std::uint64_t st
     }
   }
   replica.finish();
+  const std::size_t left = replica.totals().workers;
   double consensus_loss = 0;
   const train::Consensus consensus =
       replica.with_consensus_model([&] { consensus_loss = loss().item<double>(); });
-  say(fmt::format("before {:.9g} after {:.9g} consensus {:.9g} distance {:.9g} workers {}", before,
-                  loss().item<double>(), consensus_loss, consensus.distance,
-                  replica.totals().workers));
+  say(fmt::format("{}: before {:.9g} after {:.9g} consensus {:.9g} distance {:.9g} workers {}",
+                  algorithm, before, loss().item<double>(), consensus_loss, consensus.distance,
+                  left));
+}
+
+void run(Workers& workers, const std::vector<std::string>& words) {
+  require(!words.empty(), "training_program cases | golden | evaluates | differs | course …");
+  if (words[0] == "cases") {
+    run_cases(workers, {words.begin() + 1, words.end()});
+  } else if (words[0] == "golden") {
+    run_golden(workers, words.at(1));
+  } else if (words[0] == "evaluates") {
+    run_evaluations(workers);
+  } else if (words[0] == "differs") {
+    for (const std::string& what : std::vector(words.begin() + 1, words.end())) {
+      run_difference(workers, what);
+    }
+  } else {
+    run_course(workers, words.at(1), std::stoull(words.at(2)), words.size() > 3 ? words[3] : "");
+  }
 }
 
 int main_of(int argc, char** argv) {
-  const std::vector<std::string> words(argv + 1, argv + argc);
-  require(!words.empty(), "training_program cases | golden | evaluates | differs | course …");
   torch::set_num_threads(1);
   const auto workers = comm::connect();
-  if (words[0] == "cases") {
-    run_cases(*workers, {words.begin() + 1, words.end()});
-  } else if (words[0] == "golden") {
-    run_golden(*workers, words.at(1));
-  } else if (words[0] == "evaluates") {
-    run_evaluations(*workers);
-  } else if (words[0] == "differs") {
-    for (const std::string& what : std::vector(words.begin() + 1, words.end())) {
-      run_difference(*workers, what);
-    }
-  } else {
-    run_course(*workers, words.at(1), std::stoull(words.at(2)), words.size() > 3 ? words[3] : "");
+  for (char** word = argv + 1; word < argv + argc;) {
+    char** end = std::find(word, argv + argc, std::string_view("then"));
+    run(*workers, {word, end});
+    word = end == argv + argc ? end : end + 1;
   }
   return 0;
 }

@@ -16,6 +16,8 @@
 
 #include "starling/base/error.h"
 #include "starling/base/random.h"
+#include "starling/comm/arithmetic.h"
+#include "starling/comm/averaging.h"
 #include "starling/comm/replay.h"
 #include "tests/train/reference.h"
 #include "tests/workers/crew.h"
@@ -48,39 +50,7 @@ double number_after(const std::string& output, const std::string& word) {
   return at == std::string::npos ? 0 : std::stod(output.substr(at + word.size() + 1));
 }
 
-// What each worker printed for each case, in one job.
-std::vector<std::vector<std::uint64_t>> train(const std::vector<Case>& cases, std::size_t workers,
-                                              std::vector<std::size_t>* buckets = nullptr) {
-  std::vector<std::string> words = {"cases"};
-  for (const Case& c : cases) {
-    words.push_back(to_text(c));
-  }
-  Crew crew(workers, command(words));
-  std::vector<std::vector<std::uint64_t>> prints(cases.size());
-  for (std::size_t r = 0; r < workers; ++r) {
-    EXPECT_EQ(crew.wait(r, std::chrono::seconds(200)), 0) << crew.output(r);
-    for (std::size_t i = 0; i < cases.size() && !testing::Test::HasFailure(); ++i) {
-      const std::string words_of = line_after(crew.output(r), fmt::format("case {}", i));
-      std::size_t read = 0;
-      prints[i].push_back(std::stoull(words_of, &read, 16));
-      if (buckets != nullptr && r == 0) {
-        buckets->push_back(std::stoull(words_of.substr(read)));
-      }
-    }
-  }
-  return prints;
-}
-
-void expect_as_reference(const std::vector<Case>& cases, std::size_t workers,
-                         std::vector<std::size_t>* buckets = nullptr) {
-  const auto prints = train(cases, workers, buckets);
-  for (std::size_t i = 0; i < cases.size() && !testing::Test::HasFatalFailure(); ++i) {
-    ASSERT_EQ(prints[i], train_by_reference(cases[i], workers))
-        << workers << " workers, " << to_text(cases[i]);
-  }
-}
-
-// --- Bit equality, in pairwise coverage ----------------------------------------------------------
+// --- The cases -----------------------------------------------------------------------------------
 
 using Levels = std::vector<std::size_t>;  // one of each factor
 
@@ -134,36 +104,194 @@ std::vector<Levels> pairwise(const Levels& sizes) {
 const std::vector<std::string> kOptimizers = {"sgd",   "momentum",   "nesterov",   "adam",
                                               "adamw", "accum-adam", "accum-adamw"};
 
-TEST(Training, EveryPairOfOptionsComputesWhatTheReferenceComputes) {
+// Optimizers, rows with their schedules, sizes of buckets, numbers of workers and types.
+std::vector<Case> pairwise_cases(std::size_t workers) {
   struct Row {
     std::string algorithm;
     std::string schedule;
   };
-  const std::vector<Row> rows = {{"all-reduce", ""},    {"alone", ""},
-                                 {"dadam", "complete"}, {"dadam", "ring"},
-                                 {"dadam", "aer"},      {"dadam", "exponential"},
-                                 {"dadam", "groups"},   {"dadam", "fixed-groups"},
-                                 {"dadam", "base-k"},   {"dadam", "ring-neighbours"},
+  const std::vector<Row> rows = {{"all-reduce", ""},        {"alone", ""},
+                                 {"dadam", "complete"},     {"dadam", "ring"},
+                                 {"dadam", "aer"},          {"dadam", "exponential"},
+                                 {"dadam", "groups"},       {"dadam", "base-k"},
+                                 {"dadam", "fixed-groups"}, {"dadam", "ring-neighbours"},
                                  {"dadam", "pairs"}};
   const std::vector<std::size_t> buckets = {64, 333, std::size_t{1} << 20};
-  constexpr std::size_t kMostWorkers = 5;
-  std::map<std::size_t, std::vector<Case>> by_workers;
-  for (const Levels& levels :
-       pairwise({rows.size(), kOptimizers.size(), buckets.size(), kMostWorkers - 1, 2})) {
+  std::vector<Case> cases;
+  for (const Levels& levels : pairwise({rows.size(), kOptimizers.size(), buckets.size(), 4, 2})) {
     Case c;
     c.algorithm = rows[levels[0]].algorithm;
     c.schedule = rows[levels[0]].schedule;
     c.optimizer = kOptimizers[levels[1]];
     c.bucket = buckets[levels[2]];
     c.wide = levels[4] == 1;
-    by_workers[levels[3] + 2].push_back(c);
+    if (levels[3] + 2 == workers) {
+      cases.push_back(c);
+    }
   }
+  return cases;
+}
+
+Case with(std::string quirk, std::string algorithm, std::string optimizer, bool wide = false) {
+  Case c;
+  c.quirk = std::move(quirk);
+  c.algorithm = std::move(algorithm);
+  c.schedule = c.algorithm == "dadam" ? "exponential" : "";
+  c.optimizer = std::move(optimizer);
+  c.wide = wide;
+  c.bucket = wide ? 600 : 200;
+  return c;
+}
+
+const std::vector<std::string> kQuirks = {"twice",       "unused",        "never-used",   "frozen",
+                                          "mixed-types", "micro-batches", "two-forwards", "samples",
+                                          "scaled",      "skips",         "evaluates"};
+
+std::vector<Case> unusual_cases(const std::string& quirk) {
+  return {with(quirk, "dadam", "adamw"), with(quirk, "dadam", "momentum", true),
+          with(quirk, "all-reduce", "adam"), with(quirk, "alone", "nesterov")};
+}
+
+std::vector<Case> clipped_cases() {
+  std::vector<Case> cases;
+  for (const std::string clip : {"global", "delayed"}) {
+    for (const std::string algorithm : {"dadam", "all-reduce", "alone"}) {
+      for (const std::size_t bucket : {64U, 1U << 20}) {
+        Case c = with("none", algorithm, "sgd");
+        c.bucket = bucket;
+        cases.push_back(c);
+        cases.back().clip = clip;
+      }
+      for (const std::string quirk : {"scaled", "samples"}) {
+        cases.push_back(with(quirk, algorithm, "momentum", true));
+        cases.back().clip = clip;
+      }
+    }
+  }
+  return cases;
+}
+
+std::vector<Case> rounded_cases() {
+  std::vector<Case> cases;
+  for (const std::string schedule : {"complete", "ring", "exponential"}) {
+    cases.push_back(with("none", "dadam", "adam"));
+    cases.back().schedule = schedule;
+    cases.back().bf16 = true;
+  }
+  return cases;
+}
+
+Case rounded_neighbours() {
+  Case c = with("none", "dadam", "adam");
+  c.schedule = "ring-neighbours";
+  c.bf16 = true;
+  return c;
+}
+
+std::filesystem::path folder() {
+  static const std::filesystem::path path =
+      std::filesystem::temp_directory_path() / fmt::format("starling-training-test-{}", getpid());
+  std::filesystem::create_directories(path);
+  return path;
+}
+
+std::vector<Case> ledger_cases(std::size_t workers) {
+  std::vector<Case> cases;
+  for (const std::string algorithm : {"wagma", "starling"}) {
+    for (const std::string optimizer : {"momentum", "adamw", "accum-adamw"}) {
+      Case c = with("none", algorithm, optimizer);
+      c.ledger = (folder() / fmt::format("{}-{}-{}", workers, algorithm, optimizer)).string();
+      cases.push_back(c);
+    }
+  }
+  return cases;
+}
+
+// --- Jobs: all cases of a number of workers, one after the other in the same processes -----------
+
+std::vector<Case> cases_of(std::size_t workers) {
+  std::vector<Case> cases = pairwise_cases(workers);
+  const auto add = [&](const std::vector<Case>& more) {
+    cases.insert(cases.end(), more.begin(), more.end());
+  };
+  if (workers == 3) {
+    for (const std::string& quirk : kQuirks) {
+      add(unusual_cases(quirk));
+    }
+    add(clipped_cases());
+    add({rounded_neighbours()});
+  } else if (workers == 4) {
+    add(rounded_cases());
+    add(ledger_cases(4));
+  } else if (workers == 5) {
+    add(ledger_cases(5));
+  }
+  return cases;
+}
+
+struct Printed {
+  std::vector<std::uint64_t> fingerprints;  // by worker
+  std::size_t buckets = 0;
+};
+using Job = std::map<std::string, Printed>;  // by the text of the case
+
+Job run_job(std::size_t workers) {
+  const std::vector<Case> cases = cases_of(workers);
+  std::vector<std::string> words = {"cases"};
+  for (const Case& c : cases) {
+    words.push_back(to_text(c));
+  }
+  Crew crew(workers, command(words));
+  Job job;
+  for (std::size_t r = 0; r < workers; ++r) {
+    EXPECT_EQ(crew.wait(r, std::chrono::seconds(250)), 0) << crew.output(r);
+    const std::string output = crew.output(r);
+    for (std::size_t i = 0; i < cases.size(); ++i) {
+      if (output.find(fmt::format("case {} ", i)) == std::string::npos) {
+        break;
+      }
+      const std::string said = line_after(output, fmt::format("case {}", i));
+      std::size_t read = 0;
+      Printed& printed = job[to_text(cases[i])];
+      printed.fingerprints.push_back(std::stoull(said, &read, 16));
+      printed.buckets = std::stoull(said.substr(read));
+    }
+  }
+  return job;
+}
+
+Printed printed_of(const Case& c, std::size_t workers) {
+  static std::map<std::size_t, Job> jobs;
+  if (!jobs.contains(workers)) {
+    jobs[workers] = run_job(workers);
+  }
+  const auto known = jobs[workers].find(to_text(c));
+  if (known == jobs[workers].end()) {
+    ADD_FAILURE() << "nothing of " << to_text(c);
+    return {};
+  }
+  return known->second;
+}
+
+void expect_as_reference(const std::vector<Case>& cases, std::size_t workers) {
+  for (const Case& c : cases) {
+    EXPECT_EQ(printed_of(c, workers).fingerprints, train_by_reference(c, workers))
+        << workers << " workers, " << to_text(c);
+  }
+}
+
+// --- Bit equality --------------------------------------------------------------------------------
+
+TEST(Training, EveryPairOfOptionsComputesWhatTheReferenceComputes) {
   std::size_t all = 0;
-  for (const auto& [workers, cases] : by_workers) {
-    std::vector<std::size_t> counts;
-    ASSERT_NO_FATAL_FAILURE(expect_as_reference(cases, workers, &counts));
-    EXPECT_EQ(std::set(counts.begin(), counts.end()).contains(1), true);
-    EXPECT_GT(*std::max_element(counts.begin(), counts.end()), 2U);
+  for (const std::size_t workers : {2U, 3U, 4U, 5U}) {
+    const std::vector<Case> cases = pairwise_cases(workers);
+    expect_as_reference(cases, workers);
+    std::set<std::size_t> buckets;
+    for (const Case& c : cases) {
+      buckets.insert(printed_of(c, workers).buckets);
+    }
+    EXPECT_TRUE(buckets.contains(1) && *buckets.rbegin() > 2) << "buckets are always the same";
     all += cases.size();
   }
   fmt::print("{} cases of 100 steps\n", all);
@@ -171,31 +299,18 @@ TEST(Training, EveryPairOfOptionsComputesWhatTheReferenceComputes) {
 
 // Chance decides who contributed what to which average; the ledger tells it, and the rest follows.
 TEST(Training, ARunIsComputedAgainFromItsLedger) {
-  const auto folder =
-      std::filesystem::temp_directory_path() / fmt::format("starling-training-test-{}", getpid());
-  std::filesystem::create_directories(folder);
   for (const std::size_t workers : {4U, 5U}) {
-    std::vector<Case> cases;
-    for (const std::string algorithm : {"wagma", "starling"}) {
-      for (const std::string optimizer : {"momentum", "adamw", "accum-adamw"}) {
-        Case c;
-        c.algorithm = algorithm;
-        c.optimizer = optimizer;
-        c.bucket = cases.size() % 2 == 0 ? 256 : 1 << 20;
-        c.ledger = (folder / fmt::format("{}-{}", algorithm, optimizer)).string();
-        cases.push_back(c);
-      }
-    }
-    const auto prints = train(cases, workers);
-    for (std::size_t i = 0; i < cases.size() && !HasFailure(); ++i) {
+    for (const Case& c : ledger_cases(workers)) {
+      const std::vector<std::uint64_t> fingerprints = printed_of(c, workers).fingerprints;
+      ASSERT_EQ(fingerprints.size(), workers);
       std::vector<comm::LedgerRow> rows;
       std::vector<ReferenceUpdates> updates;
       for (std::size_t r = 0; r < workers; ++r) {
-        std::ifstream file(fmt::format("{}-{}.jsonl", cases[i].ledger, r));
+        std::ifstream file(fmt::format("{}-{}.jsonl", c.ledger, r));
         for (comm::LedgerRow& row : comm::read_ledger(file)) {
           rows.push_back(std::move(row));
         }
-        updates.emplace_back(cases[i]);
+        updates.emplace_back(c);
       }
       comm::ReplayModel model;
       model.elements = ReferenceUpdates::elements();
@@ -204,14 +319,14 @@ TEST(Training, ARunIsComputedAgainFromItsLedger) {
         updates[r.index()].next(r.index(), static_cast<std::uint64_t>(s.value), at, into);
       };
       const auto models =
-          comm::replay(rows, {.workers = workers, .held = cases[i].algorithm == "starling"}, model);
+          comm::replay(rows, {.workers = workers, .held = c.algorithm == "starling"}, model);
       for (std::size_t r = 0; r < workers; ++r) {
-        EXPECT_EQ(fingerprint_of_flat(models[r]), prints[i][r])
-            << "worker " << r << " of " << workers << ", " << to_text(cases[i]);
+        EXPECT_EQ(fingerprint_of_flat(models[r]), fingerprints[r])
+            << "worker " << r << " of " << workers << ", " << to_text(c);
       }
     }
   }
-  std::filesystem::remove_all(folder);
+  std::filesystem::remove_all(folder());
 }
 
 // --- Numbers by hand -----------------------------------------------------------------------------
@@ -245,78 +360,65 @@ TEST(Training, TheGoldenTrajectory) {
 
 // --- What is unusual -----------------------------------------------------------------------------
 
-Case with(std::string quirk, std::string algorithm, std::string optimizer, bool wide = false) {
-  Case c;
-  c.quirk = std::move(quirk);
-  c.algorithm = std::move(algorithm);
-  c.schedule = c.algorithm == "dadam" ? "exponential" : "";
-  c.optimizer = std::move(optimizer);
-  c.wide = wide;
-  c.bucket = wide ? 600 : 200;
-  return c;
-}
-
 class Unusual : public testing::TestWithParam<std::string> {};
 
-TEST_P(Unusual, IsWhatTheReferenceComputes) {
-  const std::string& quirk = GetParam();
-  expect_as_reference({with(quirk, "dadam", "adamw"), with(quirk, "dadam", "momentum", true),
-                       with(quirk, "all-reduce", "adam"), with(quirk, "all-reduce", "sgd", true),
-                       with(quirk, "alone", "nesterov")},
-                      3);
-}
+TEST_P(Unusual, IsWhatTheReferenceComputes) { expect_as_reference(unusual_cases(GetParam()), 3); }
 
-INSTANTIATE_TEST_SUITE_P(Training, Unusual,
-                         testing::Values("twice", "unused", "never-used", "frozen", "mixed-types",
-                                         "micro-batches", "two-forwards", "samples", "scaled",
-                                         "skips", "evaluates"),
-                         [](const auto& instance) {
-                           std::string name = instance.param;
-                           std::replace(name.begin(), name.end(), '-', '_');
-                           return name;
-                         });
+std::string test_name(const testing::TestParamInfo<std::string>& instance) {
+  std::string name = instance.param;
+  std::replace(name.begin(), name.end(), '-', '_');
+  return name;
+}
+INSTANTIATE_TEST_SUITE_P(Training, Unusual, testing::ValuesIn(kQuirks), test_name);
 
 // The norm is that of all parameters, of the gradient that is applied: whatever the buckets, the
 // scale of the loss and the weights of batches.
 TEST(Training, ClippingIsExact) {
-  std::vector<Case> cases;
-  for (const std::string clip : {"global", "delayed"}) {
-    for (const std::string algorithm : {"dadam", "all-reduce", "alone"}) {
-      for (const std::size_t bucket : {64U, 1U << 20}) {
-        Case c = with("none", algorithm, "sgd");
-        c.clip = clip;
-        c.bucket = bucket;
-        cases.push_back(c);
-      }
-      Case c = with("scaled", algorithm, "momentum", true);
-      c.clip = clip;
-      cases.push_back(c);
-      c.quirk = "samples";
-      cases.push_back(c);
-    }
-  }
-  expect_as_reference(cases, 3);
-  Case free = cases.front();
+  expect_as_reference(clipped_cases(), 3);
+  Case free = clipped_cases().front();
   free.clip = "none";
-  EXPECT_NE(train_by_reference(free, 3), train_by_reference(cases.front(), 3))
+  EXPECT_NE(train_by_reference(free, 3), train_by_reference(clipped_cases().front(), 3))
       << "nothing was clipped";
 }
 
-// The delta form of averages whose contributions were rounded.
-TEST(Training, Bf16OnTheWireIsWhatTheReferenceComputes) {
-  std::vector<Case> cases;
-  for (const std::string schedule : {"complete", "ring", "exponential", "ring-neighbours"}) {
-    Case c = with("none", "dadam", "adam");
-    c.schedule = schedule;
-    c.bf16 = true;
-    cases.push_back(c);
-  }
-  expect_as_reference({cases[0], cases[1], cases[2]}, 4);
-  // Neighbours exchange models as they are.
-  cases[3].bf16 = false;
-  const auto exact = train_by_reference(cases[3], 3);
-  cases[3].bf16 = true;
-  EXPECT_EQ(train({cases[3]}, 3).front(), exact);
+// --- bf16 on the wire ----------------------------------------------------------------------------
+
+TEST(Training, TheDeltaFormIsWhatTheReferenceComputes) { expect_as_reference(rounded_cases(), 4); }
+
+TEST(Training, NeighboursExchangeModelsAsTheyAre) {
+  Case exact = rounded_neighbours();
+  exact.bf16 = false;
+  EXPECT_EQ(printed_of(rounded_neighbours(), 3).fingerprints, train_by_reference(exact, 3));
+}
+
+// Four workers at 256, where neighbours in bf16 are 2 apart, take steps of 0.01: in the delta form
+// they move as without rounding, while the mean of rounded models, put in place of the own, takes
+// every step back.
+TEST(Training, OverwritingByRoundedModelsWouldStopTraining) {
+  const comm::KernelArithmetic arithmetic;
+  const auto moved_by = [&](bool delta_form) {
+    std::vector<std::vector<float>> models(4, std::vector<float>(1, 256.0F));
+    for (int step = 0; step < 100; ++step) {
+      float sum = 0;
+      for (std::vector<float>& model : models) {
+        std::vector<float> sent(1);
+        arithmetic.through_bf16(comm::Type::Float32, comm::output(std::span(sent)).blob,
+                                comm::input(std::span(std::as_const(model))).blob);
+        sum += sent[0];
+      }
+      const std::vector<float> result = {sum};
+      for (std::vector<float>& model : models) {
+        comm::average_into(arithmetic, comm::output(std::span(model)),
+                           comm::input(std::span(result)),
+                           comm::input(std::span(std::as_const(model))),
+                           {.of_result = 0.25, .of_own = 0, .divisor = 4}, delta_form);
+        model[0] += 0.01F;
+      }
+    }
+    return models[0][0] - 256.0F;
+  };
+  EXPECT_NEAR(moved_by(true), 1.0, 1e-2);
+  EXPECT_NEAR(moved_by(false), 0.01, 1e-3);
 }
 
 // --- Evaluation ----------------------------------------------------------------------------------
@@ -386,14 +488,14 @@ TEST(Training, TheFirstDifferenceIsNamedOnEveryWorker) {
 
 // --- Something happens in the middle -------------------------------------------------------------
 
-void expect_sensible(const std::string& output, std::size_t workers) {
+void expect_sensible(const std::string& all, const std::string& algorithm) {
+  const std::string output = line_after(all, algorithm + ":");
   const double before = number_after(output, "before");
   const double after = number_after(output, "after");
   EXPECT_TRUE(std::isfinite(after)) << output;
   EXPECT_LT(after, 0.5 * before) << output;
   EXPECT_LT(number_after(output, "consensus"), 0.5 * before) << output;
   EXPECT_LT(number_after(output, "distance"), 100) << output;
-  EXPECT_EQ(number_after(output, "workers"), static_cast<double>(workers)) << output;
 }
 
 class Course : public testing::TestWithParam<std::string> {};
@@ -404,47 +506,52 @@ TEST_P(Course, SurvivorsOfAKilledWorkerFinishWithASensibleModel) {
   crew.signal(1, SIGKILL);
   for (const std::size_t r : {0U, 2U, 3U}) {
     EXPECT_EQ(crew.wait(r), 0) << crew.output(r);
-    expect_sensible(crew.output(r), 3);
+    expect_sensible(crew.output(r), GetParam());
+    EXPECT_EQ(number_after(crew.output(r), "workers"), 3) << crew.output(r);
   }
 }
 
-TEST_P(Course, WhoHasNoMoreBatchesLeaves) {
-  Crew crew(4, command({"course", GetParam(), "120", "uneven"}));
-  for (std::size_t r = 0; r < 4; ++r) {
-    EXPECT_EQ(crew.wait(r), 0) << crew.output(r);
-    expect_sensible(crew.output(r), 4);
-  }
-}
-
+// Nobody waits for it.
 TEST_P(Course, WhatIsNotFiniteIsNamedAndNotSent) {
-  Crew crew(4, command({"course", GetParam(), "60", "diverges"}));
+  Crew crew(3, command({"course", GetParam(), "60", "diverges"}));
   EXPECT_EQ(crew.wait(1), 1);
   const std::string said = crew.output(1);
   EXPECT_NE(said.find("worker 1, step 30: a "), std::string::npos) << said;
   EXPECT_NE(said.find("of parameter values is not finite"), std::string::npos) << said;
-  for (const std::size_t r : {0U, 2U, 3U}) {
+  for (const std::size_t r : {0U, 2U}) {
     EXPECT_EQ(crew.wait(r), 0) << crew.output(r);
-    expect_sensible(crew.output(r), 3);
-  }
-}
-
-TEST_P(Course, NobodyWaitsForAWorkerThatGaveUp) {
-  Crew crew(4, command({"course", GetParam(), "60", "throws"}));
-  EXPECT_EQ(crew.wait(1), 1);
-  EXPECT_NE(crew.output(1).find("the data of worker 1 is gone"), std::string::npos);
-  for (const std::size_t r : {0U, 2U, 3U}) {
-    EXPECT_EQ(crew.wait(r), 0) << crew.output(r);
-    expect_sensible(crew.output(r), 3);
+    expect_sensible(crew.output(r), GetParam());
   }
 }
 
 INSTANTIATE_TEST_SUITE_P(Training, Course,
-                         testing::Values("all-reduce", "dadam", "wagma", "starling"),
-                         [](const auto& instance) {
-                           std::string name = instance.param;
-                           std::replace(name.begin(), name.end(), '-', '_');
-                           return name;
-                         });
+                         testing::Values("all-reduce", "dadam", "wagma", "starling"), test_name);
+
+TEST(Training, NobodyWaitsForAWorkerThatGaveUp) {
+  for (const std::string algorithm : {"dadam", "wagma"}) {
+    Crew crew(3, command({"course", algorithm, "60", "throws"}));
+    EXPECT_EQ(crew.wait(1), 1);
+    EXPECT_NE(crew.output(1).find("the data of worker 1 is gone"), std::string::npos);
+    for (const std::size_t r : {0U, 2U}) {
+      EXPECT_EQ(crew.wait(r), 0) << crew.output(r);
+      expect_sensible(crew.output(r), algorithm);
+    }
+  }
+}
+
+TEST(Training, WhoHasNoMoreBatchesLeaves) {
+  std::vector<std::string> words;
+  for (const std::string algorithm : {"all-reduce", "dadam", "wagma", "starling"}) {
+    words.insert(words.end(), {"course", algorithm, "120", "uneven", "then"});
+  }
+  Crew crew(4, command(words));
+  for (std::size_t r = 0; r < 4; ++r) {
+    EXPECT_EQ(crew.wait(r), 0) << crew.output(r);
+    for (const std::string algorithm : {"all-reduce", "dadam", "wagma", "starling"}) {
+      expect_sensible(crew.output(r), algorithm);
+    }
+  }
+}
 
 }  // namespace
 }  // namespace starling::test
