@@ -1,7 +1,10 @@
+#include <cerrno>
 #include <fstream>
 #include <istream>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <string>
+#include <system_error>
 
 #include "starling/base/error.h"
 #include "starling/comm/ledger.h"
@@ -52,8 +55,10 @@ PickUp pick_up_of(const Json& row) {
   return p;
 }
 
-[[noreturn]] void fail(fmt::format_string<const std::string&> text, const std::string& path) {
-  throw Error(ErrorCode::Environment, fmt::format(text, path));
+[[noreturn]] void fail(const std::string& path) {
+  const int reason = errno;
+  throw Error(ErrorCode::Environment,
+              fmt::format("cannot write {}: {}", path, std::generic_category().message(reason)));
 }
 
 }  // namespace
@@ -62,13 +67,13 @@ Ledger::Sink ledger_file(const std::string& path) {
   // A std::function is copied: hence a shared_ptr.
   const auto file = std::make_shared<std::ofstream>(path, std::ios::trunc);
   if (!file->is_open()) {
-    fail("the ledger cannot be written to {}", path);
+    fail(path);
   }
   return [file, path](std::string_view lines) {
     file->write(lines.data(), static_cast<std::streamsize>(lines.size()));
     file->flush();
     if (!file->good()) {
-      fail("the ledger cannot be written to {}: is the disk full?", path);
+      fail(path);
     }
   };
 }

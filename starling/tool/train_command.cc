@@ -96,9 +96,10 @@ class Screen {
   void clear() { bar_.show(""); }
 
  private:
-  // Workers' complaints differ in ranks.
+  // Workers' complaints differ in ranks; and a full disk strikes each in another file.
   static std::string shape_of(std::string_view line) {
-    std::string shape(line);
+    constexpr std::string_view kCannotWrite = "starling: cannot write ";
+    std::string shape(line.starts_with(kCannotWrite) ? kCannotWrite : line);
     if (shape.starts_with("starling: ")) {
       std::erase_if(shape, [](char c) { return c >= '0' && c <= '9'; });
     }
