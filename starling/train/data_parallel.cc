@@ -324,6 +324,8 @@ class DataParallel::Impl {
 
   StepReport take_step(const Batch& batch, const std::function<void()>& compute) {
     require(!finished_, "a step after the end");
+    require(!options_.steps || steps_ < *options_.steps, "a step after the last of {}",
+            options_.steps.value_or(0));
     const bool traces = !replica_;
     traced_.clear();
     hook_error_ = nullptr;
