@@ -94,6 +94,10 @@ TEST(ImagesOptions, StepsOfEpochs) {
   EXPECT_EQ(steps_of(settle({.epochs = 0.5}, 4), 4, 60000), 117);
   EXPECT_EQ(steps_of(settle({.epochs = 1e-6}, 4), 4, 60000), 1);
   EXPECT_EQ(steps_of(settle({.steps = 7}, 4), 4, 60000), 7);
+  EXPECT_EQ(refusal([] { settle({.steps = 7, .warm_up_steps = 7}, 4); }),
+            "--warm-up-steps 7 of --steps 7: none is left");
+  EXPECT_EQ(refusal([] { steps_of(settle({.epochs = 1, .warm_up_steps = 234}, 4), 4, 60000); }),
+            "--warm-up-steps 234: the run has 234 steps");
   EXPECT_NE(refusal([] { steps_of(settle({.batch = 20000}, 4), 4, 60000); }).find("20000"),
             std::string::npos);
 }

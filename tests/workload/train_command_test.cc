@@ -95,6 +95,32 @@ TEST(TrainCommand, SaysWhatItCannotWrite) {
   EXPECT_EQ(text_of(out / "summary.json"), "mine");
 }
 
+TEST(TrainCommand, TheWarmUpIsInNoTime) {
+  const TemporaryFolder folder;
+  const fs::path out = folder.path() / "run";
+  const Output result =
+      run(fmt::format("train images -n 2 --steps 12 --warm-up-steps 8 --no-evaluation --out '{}' "
+                      "--emulate-compute 0.02:0.03 --json",
+                      out.string()));
+  ASSERT_EQ(result.code, 0) << result.err;
+  const json summary = json::parse(result.out);
+  EXPECT_EQ(summary.at("steps"), 12);
+  EXPECT_EQ(summary.at("samples"), 4 * 2 * 64);
+  EXPECT_GE(summary.at("train_seconds").get<double>(), 4 * 0.05);
+  double all = 0;
+  double timed = 0;
+  for (const json& line : lines_of(out / "metrics-0.jsonl")) {
+    ASSERT_EQ(line.at("kind"), "step");
+    all += line.at("seconds").get<double>();
+    timed += line.at("step") >= 8 ? line.at("seconds").get<double>() : 0;
+  }
+  EXPECT_LT(timed, all - 8 * 0.05);
+  // The mean over both workers.
+  EXPECT_LT(summary.at("step_seconds").get<double>() * 4, all);
+  EXPECT_TRUE(summary.at("test_accuracy").is_null());
+  EXPECT_TRUE(summary.at("evaluations").empty());
+}
+
 // A disk of a few pages, full after some steps: whoever cannot go on is lost to the others, who
 // soon have the same to say.
 TEST(TrainCommand, AFullDiskIsOneLine) {
