@@ -213,7 +213,8 @@ std::uint64_t steps_of(const ImagesOptions& options, std::size_t workers, std::s
   if (options.steps) {
     return static_cast<std::uint64_t>(*options.steps);
   }
-  const double steps = std::round(*options.epochs * static_cast<double>(samples / together));
+  const std::size_t an_epoch = samples / together;
+  const double steps = std::round(*options.epochs * static_cast<double>(an_epoch));
   const auto whole = static_cast<std::uint64_t>(std::max(1.0, steps));
   require(static_cast<std::uint64_t>(options.warm_up_steps) < whole,
           "--warm-up-steps {}: the run has {} steps", options.warm_up_steps, whole);
