@@ -47,6 +47,7 @@ Rounds::Rounds(Engine& engine, const topology::Schedule& schedule, Contribution&
       alarm_(engine, changed_),
       trigger_(make_trigger(options.trigger, *this)) {
   require(!options.sync_period || *options.sync_period > 0, "the sync period is 0");
+  next_ = finished_ = synced_ = first_ = least_ = options.first;
 }
 
 Rounds::~Rounds() {

@@ -46,6 +46,9 @@ struct RoundsOptions {
   // After this many versions everyone meets once more, without payload (end_together()): so nobody
   // leaves while others still need it. The same on all workers. None: who has finished leaves.
   std::optional<Version> last;
+  // The first version here; earlier ones were another run's, which this one continues. The same on
+  // all workers.
+  Version first = 0;
   // Which of several rounds of this engine, one after the other; the same on all workers.
   std::uint64_t series = 0;
 };

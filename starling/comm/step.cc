@@ -51,6 +51,7 @@ class Steps {
     rounds.bf16 = options_.bf16;
     rounds.push = row.payload == Payload::ParametersAndPushWeight;
     rounds.series = options_.series;
+    rounds.first = local() ? options_.first / options_.sync_period.value_or(1) : options_.first;
     if (options_.together) {
       rounds.last = local() ? options_.steps / options_.sync_period.value_or(1) : options_.steps;
     }
@@ -178,7 +179,7 @@ class Steps {
         std::fill_n(into.blob.data, into.blob.size, std::byte{0});
       }
     });
-    snapshots.publish(kInitial);
+    snapshots.publish(nothing ? kInitial : Step{static_cast<std::int64_t>(options_.first) - 1});
   }
 
   Task<void> hand_over(Snapshots& snapshots, Rounds& rounds, Version v, Buffer what,
@@ -234,7 +235,7 @@ class Steps {
   Task<void> averaging_steps(Snapshots& snapshots, Rounds& rounds) {
     const std::uint64_t period = local() ? options_.sync_period.value_or(1) : 1;
     const Rule rule = options_.algorithm->one_step_behind ? Rule::Mean : options_.rule;
-    for (std::uint64_t t = 0; co_await more(t); ++t) {
+    for (std::uint64_t t = options_.first; co_await more(t); ++t) {
       const Step step{static_cast<std::int64_t>(t)};
       co_await application_.compute(step);
       Update update = own_update(step);
@@ -255,7 +256,7 @@ class Steps {
 
   // D-PSGD, decentralized Adam: what is averaged is the model that the gradient is taken at.
   Task<void> mixing_steps(Snapshots& snapshots, Rounds& rounds) {
-    for (std::uint64_t t = 0; co_await more(t); ++t) {
+    for (std::uint64_t t = options_.first; co_await more(t); ++t) {
       const Step step{static_cast<std::int64_t>(t)};
       co_await hand_over(snapshots, rounds, t, application_.model());
       co_await application_.compute(step);
@@ -274,7 +275,7 @@ class Steps {
 
   // All-reduce, eager-SGD.
   Task<void> gradient_steps(Snapshots& snapshots, Rounds& rounds) {
-    for (std::uint64_t t = 0; co_await more(t); ++t) {
+    for (std::uint64_t t = options_.first; co_await more(t); ++t) {
       const Step step{static_cast<std::int64_t>(t)};
       co_await application_.compute(step);
       co_await hand_over(snapshots, rounds, t, application_.gradient());
@@ -293,10 +294,14 @@ class Steps {
   Task<void> push_steps(Snapshots& snapshots, Rounds& rounds) {
     const ModelMemory memory(engine_, options_.shape);
     const Buffer x = memory.buffer();
-    double weight = 1;
+    double weight = options_.push_weight;
     const bool behind = this->behind();
-    co_await application_.apart([&] { arithmetic().copy(x.blob, application_.model().blob); });
-    for (std::uint64_t t = 0; co_await more(t); ++t) {
+    co_await application_.apart([&] {
+      const Buffer z = application_.model();
+      average_into(arithmetic(), x, constant(z), constant(z),
+                   {.of_result = weight, .of_own = 0, .divisor = 1 / weight}, false);
+    });
+    for (std::uint64_t t = options_.first; co_await more(t); ++t) {
       const Step step{static_cast<std::int64_t>(t)};
       if (behind) {
         co_await hand_over(snapshots, rounds, t, x, weight);
@@ -314,6 +319,7 @@ class Steps {
         const Buffer model = application_.model();
         average_into(arithmetic(), model, constant(x), constant(model),
                      {.of_result = 1 / weight, .of_own = 0, .divisor = weight}, false);
+        application_.weighs(weight);
       });
       progress(step);
     }
@@ -324,7 +330,7 @@ class Steps {
   Task<StepReport> streamed() {
     const bool gradients = options_.algorithm->payload == Payload::Gradients;
     const std::vector<std::size_t> ends = parts();
-    Streamed contribution(engine_, options_.shape, ends.size(), !gradients);
+    Streamed contribution(engine_, options_.shape, ends.size(), !gradients, options_.first);
     Rounds rounds(engine_, *options_.schedule, contribution, rounds_options(), observer());
     Streaming streaming(contribution, rounds, ends, options_.bf16);
     if (!gradients) {
@@ -347,9 +353,9 @@ class Steps {
 
   Task<void> streamed_steps(Streaming& streaming, bool gradients) {
     for (std::size_t part = 0; part < streaming.parts() && !gradients; ++part) {
-      streaming.publish(part, 0);
+      streaming.publish(part, options_.first);
     }
-    for (std::uint64_t t = 0; co_await more(t); ++t) {
+    for (std::uint64_t t = options_.first; co_await more(t); ++t) {
       const Step step{static_cast<std::int64_t>(t)};
       co_await application_.compute_in_parts(step, streaming);
       if (gradients) {
@@ -397,7 +403,7 @@ class Steps {
     const HeldModel::Update memory = co_await model.lock();
     co_await application_.apart(
         [&] { arithmetic().copy(memory.now.blob, application_.model().blob); });
-    model.unlock(0);
+    model.unlock(static_cast<std::int64_t>(options_.first));
   }
 
   // y := y + the update of `step`; then the model := y.
@@ -423,9 +429,9 @@ class Steps {
 
   Task<void> held_steps(HeldModel& model, Rounds& rounds) {
     const bool waits = options_.algorithm->one_step_behind;
-    for (std::uint64_t t = 0; co_await more(t); ++t) {
+    for (std::uint64_t t = options_.first; co_await more(t); ++t) {
       const Step step{static_cast<std::int64_t>(t)};
-      if (options_.gradient_at_mixed && t > 0) {
+      if (options_.gradient_at_mixed && t > options_.first) {
         co_await look_at(model);
       }
       co_await application_.compute(step);

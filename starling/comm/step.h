@@ -65,6 +65,8 @@ class Application {
   virtual void update(Step step, Buffer model) = 0;
   // The whole of `update` in one pass; false: it is done piece by piece, by update() above.
   virtual bool update_at_once(const Update& /*update*/) { return false; }
+  // Push-sum: what model() is worth after a step, for whoever wants to continue from there.
+  virtual void weighs(double /*push_weight*/) {}
   // Runs `work` where the application computes, and goes on when it is done.
   virtual Task<void> apart(std::function<void()> work) = 0;
 
@@ -83,8 +85,12 @@ struct StepOptions {
   const topology::Algorithm* algorithm = nullptr;
   const topology::Schedule* schedule = nullptr;
   ModelShape shape;
-  // At most.
+  // At most; they are numbered from `first` on, earlier ones were another run's, which this one
+  // continues.
   std::uint64_t steps = 0;
+  std::uint64_t first = 0;
+  // Push-sum: what the model at the start is worth; the numerator is the model times this.
+  double push_weight = 1;
   // All workers take just as many steps, and end together. Otherwise a worker that has finished
   // leaves, which may void what the others have under way.
   bool together = true;
@@ -116,8 +122,8 @@ struct StepReport {
   Epoch epoch = 0;
 };
 
-// Takes `steps` steps, and leaves when nobody needs this worker any more. Throws Error{Lost} if
-// this worker was excluded or is on the smaller side of a cut.
+// Takes the steps [first, steps), and leaves when nobody needs this worker any more. Throws
+// Error{Lost} if this worker was excluded or is on the smaller side of a cut.
 Task<StepReport> take_steps(Engine& engine, Application& application, StepOptions options);
 
 // The trigger that the algorithm's row names.

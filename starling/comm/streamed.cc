@@ -4,11 +4,13 @@
 
 namespace starling::comm {
 
-Streamed::Streamed(Engine& engine, const ModelShape& shape, std::size_t parts, bool in_passing)
+Streamed::Streamed(Engine& engine, const ModelShape& shape, std::size_t parts, bool in_passing,
+                   Version first)
     : snapshot_(engine, shape),
       result_(engine, shape),
       parts_(parts),
       in_passing_(in_passing),
+      over_(first),
       published_(engine) {
   check(parts > 0, "a model of no parts");
 }

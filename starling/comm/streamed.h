@@ -25,7 +25,9 @@ class Streamed final : public Contribution {
  public:
   // `in_passing`: a part is used, and what was contributed overwritten, before its version has
   // ended. Then an interrupted version does not begin again: what has not arrived is void.
-  Streamed(Engine& engine, const ModelShape& shape, std::size_t parts, bool in_passing);
+  // `first`: the first version.
+  Streamed(Engine& engine, const ModelShape& shape, std::size_t parts, bool in_passing,
+           Version first = 0);
 
   std::size_t parts() const { return parts_.size(); }
   Buffer snapshot() const { return snapshot_.buffer(); }

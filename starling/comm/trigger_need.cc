@@ -27,9 +27,9 @@ class Need final : public Trigger {
   // Here `v` counts updates: version v holds those of steps below v.
   void arrived(Version v) override {
     const Time now = host_.now();
-    if (handed_ > 0) {
-      const Duration step = now - handed_at_;
-      step_ = handed_ == 1 ? step : blend(step_, step);
+    if (handed_at_) {
+      const Duration step = now - *handed_at_;
+      step_ = step_ ? blend(*step_, step) : step;
     }
     handed_ = static_cast<std::int64_t>(v);
     handed_at_ = now;
@@ -53,6 +53,10 @@ class Need final : public Trigger {
     }
     started_.reset();
     next_ = v;
+    if (!begun_) {
+      begun_ = true;
+      handed_ = std::max(handed_, static_cast<std::int64_t>(v));
+    }
     idle_ = true;
     tell();
   }
@@ -125,7 +129,8 @@ class Need final : public Trigger {
   }
 
   State own() const {
-    const Time need = waiting_ ? host_.now() : handed_at_ + step_;
+    const Time need =
+        waiting_ ? host_.now() : handed_at_.value_or(Time()) + step_.value_or(Duration(0));
     return {.version = next_, .handed = handed_, .need = need};
   }
 
@@ -165,10 +170,11 @@ class Need final : public Trigger {
   TriggerOptions options_;
   Host& host_;
   Version next_ = 0;
+  bool begun_ = false;
   bool idle_ = false;        // at next_, nothing under way
-  std::int64_t handed_ = 0;  // updates of the own application
-  Time handed_at_{};
-  Duration step_{0};  // time between updates, estimated
+  std::int64_t handed_ = 0;  // updates that the own model holds
+  std::optional<Time> handed_at_;
+  std::optional<Duration> step_;  // time between updates, estimated
   bool waiting_ = false;
   Duration exchange_{0};  // estimated
   std::optional<Time> started_;
