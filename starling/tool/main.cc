@@ -10,20 +10,11 @@
 #include <vector>
 
 #include "starling/base/error.h"
-#include "starling/tool/bench_command.h"
-#include "starling/tool/run_command.h"
-#include "starling/tool/simulate_command.h"
+#include "starling/tool/commands.h"
 #include "starling/tool/suggest.h"
-#include "starling/tool/topology_command.h"
-#include "starling/tool/train_command.h"
 
 namespace starling::tool {
 namespace {
-
-// One row per subcommand; each adds itself with its options.
-constexpr void (*kCommands[])(CLI::App&) = {add_bench_command,    add_data_command,
-                                            add_run_command,      add_simulate_command,
-                                            add_topology_command, add_train_command};
 
 std::vector<std::string> option_names(const CLI::App& app) {
   std::vector<std::string> names;
@@ -118,7 +109,7 @@ int run(int argc, char** argv) {
   app.footer(
       "Exit codes: 0 done, 1 failed, 2 wrong command line or input.\n"
       "starling COMMAND --help tells more.");
-  for (const auto add : kCommands) {
+  for (const AddCommand add : commands()) {
     add(app);
   }
   argc = remove_mark(app, argc, argv);
