@@ -2,6 +2,7 @@
 
 #include <map>
 #include <optional>
+#include <set>
 #include <tuple>
 #include <utility>
 
@@ -239,6 +240,79 @@ class Holder final : public Worker {
   bool finished_ = false;
 };
 
+// Sends gradients: what it could not contribute is in the next contribution.
+class Accumulator final : public Worker {
+ public:
+  Accumulator(Rank rank, Shared& shared)
+      : rank_(rank), shared_(shared), own_(shared.initial(rank)) {
+    const Model nothing(own_.size());
+    shared_.contributions[{rank, kInitial.value, 0}] = nothing;
+    shared_.contributions[{rank, kNothing.value, 0}] = nothing;
+  }
+  void add(const Outcome& outcome) {
+    rounds_[outcome.version] = outcome;
+    if (!outcome.is_void) {
+      contributed_.insert(outcome.own.value);
+    }
+  }
+  void add(const PickUp& pick_up) { pick_ups_.push_back(pick_up); }
+
+  bool advance() override {
+    bool moved = false;
+    while (next_ < pick_ups_.size()) {
+      const Step step{static_cast<std::int64_t>(next_)};
+      if (!computed_) {
+        compute(step);
+        computed_ = moved = true;
+      }
+      if (!pick_up(step)) {
+        break;
+      }
+      ++next_;
+      computed_ = false;
+      moved = true;
+    }
+    return moved;
+  }
+  bool done() const override { return next_ == pick_ups_.size(); }
+  const Model& model() const override { return own_; }
+
+ private:
+  void compute(Step step) {
+    gradient_.assign(own_.size(), 0);
+    shared_.model.gradient(rank_, step, own_, gradient_);
+    Model sent = gradient_;
+    if (step.value > 0 && !contributed_.contains(step.value - 1)) {
+      sent = sum_of({&gradient_, &shared_.contributions.at({rank_, step.value - 1, 0})});
+    }
+    shared_.contributions[{rank_, step.value, 0}] = std::move(sent);
+  }
+  bool pick_up(Step step) {
+    if (const std::optional<Version> version = pick_ups_[next_].version) {
+      const auto round = rounds_.find(*version);
+      require(round != rounds_.end(), "worker {} used version {}, of which it has no row", rank_,
+              *version);
+      const std::optional<Model> sum = shared_.sum(round->second);
+      if (!sum) {
+        return false;
+      }
+      mix_into(gradient_, {&*sum}, {weights_of(Rule::Mean, round->second, step).of_result});
+    }
+    shared_.model.apply(rank_, step, gradient_, own_);
+    return true;
+  }
+
+  Rank rank_;
+  Shared& shared_;
+  Model own_;
+  Model gradient_;
+  std::map<Version, Outcome> rounds_;
+  std::set<std::int64_t> contributed_;
+  std::vector<PickUp> pick_ups_;
+  std::size_t next_ = 0;
+  bool computed_ = false;
+};
+
 template <typename Kind>
 std::vector<Model> replay_as(std::span<const LedgerRow> ledger, Shared& shared) {
   std::vector<Kind> workers;
@@ -267,6 +341,9 @@ std::vector<Model> replay_as(std::span<const LedgerRow> ledger, Shared& shared) 
 std::vector<std::vector<float>> replay(std::span<const LedgerRow> ledger,
                                        const ReplayOptions& options, const ReplayModel& model) {
   Shared shared{.options = options, .model = model};
+  if (options.gradients) {
+    return replay_as<Accumulator>(ledger, shared);
+  }
   if (!options.held) {
     return replay_as<Publisher>(ledger, shared);
   }

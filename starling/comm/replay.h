@@ -1,6 +1,7 @@
 // Computes a run again from the ledgers of all its workers, in a single process, to the same bits:
-// who contributed which step to which sum is all that chance decided. For rows that average
-// parameters after the update (WAGMA, local SGD) and for held models, in groups.
+// who contributed which step to which sum is all that chance decided. In groups, for rows that
+// average parameters after the update (WAGMA, local SGD), for held models (Starling's own, AD-PSGD)
+// and for gradients (eager-SGD).
 #pragma once
 
 #include <cstddef>
@@ -20,11 +21,15 @@ struct ReplayModel {
   std::function<float(Rank, std::size_t)> initial;
   // model += U(gradient at `at`); `model` may be what `at` is.
   std::function<void(Rank, Step, std::span<const float> at, std::span<float> model)> update;
+  // Of rows that send gradients, in place of update(): the gradient at `at`; and model += U(mean).
+  std::function<void(Rank, Step, std::span<const float> at, std::span<float> gradient)> gradient{};
+  std::function<void(Rank, Step, std::span<const float> mean, std::span<float> model)> apply{};
 };
 
 struct ReplayOptions {
   std::size_t workers = 0;
   bool held = false;
+  bool gradients = false;
   Rule rule = Rule::FreshOrLate;  // not held
 };
 

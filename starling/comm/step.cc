@@ -35,9 +35,8 @@ class Steps {
     if (row.payload == Payload::Gradients) {
       return published(&Steps::gradient_steps);
     }
-    const bool mixed_first =
-        behind() || row.gradient_at == topology::GradientAt::OwnMixedBeforeUpdate;
-    return published(mixed_first ? &Steps::mixing_steps : &Steps::averaging_steps);
+    return published(order() == Order::AverageWhileUpdating ? &Steps::mixing_steps
+                                                            : &Steps::averaging_steps);
   }
 
  private:
@@ -51,9 +50,9 @@ class Steps {
     rounds.bf16 = options_.bf16;
     rounds.push = row.payload == Payload::ParametersAndPushWeight;
     rounds.series = options_.series;
-    rounds.first = local() ? options_.first / options_.sync_period.value_or(1) : options_.first;
+    rounds.first = options_.first / period();
     if (options_.together) {
-      rounds.last = local() ? options_.steps / options_.sync_period.value_or(1) : options_.steps;
+      rounds.last = options_.steps / period();
     }
     // A model that all have in common stays so when a worker is lost; and local SGD has no rounds
     // but syncs.
@@ -61,6 +60,15 @@ class Steps {
     rounds.sync_period = local() || common ? std::optional<std::uint32_t>(1) : options_.sync_period;
     return rounds;
   }
+  Order order() const {
+    const bool mixed_first =
+        behind() || options_.algorithm->gradient_at == topology::GradientAt::OwnMixedBeforeUpdate;
+    return options_.order.value_or(mixed_first ? Order::AverageWhileUpdating
+                                               : Order::UpdateThenAverage);
+  }
+  // Steps from one average to the next.
+  std::uint64_t period() const { return local() ? options_.sync_period.value_or(1) : 1; }
+  Rule rule() const { return options_.algorithm->one_step_behind ? Rule::Mean : options_.rule; }
   // The exchange of a step runs behind the next.
   bool behind() const { return options_.algorithm->one_step_behind && options_.overlap; }
   // Where they end, in bytes.
@@ -233,22 +241,20 @@ class Steps {
 
   // WAGMA, local SGD: update, then average.
   Task<void> averaging_steps(Snapshots& snapshots, Rounds& rounds) {
-    const std::uint64_t period = local() ? options_.sync_period.value_or(1) : 1;
-    const Rule rule = options_.algorithm->one_step_behind ? Rule::Mean : options_.rule;
     for (std::uint64_t t = options_.first; co_await more(t); ++t) {
       const Step step{static_cast<std::int64_t>(t)};
       co_await application_.compute(step);
       Update update = own_update(step);
-      const bool averages = (t + 1) % period == 0;
+      const bool averages = (t + 1) % period() == 0;
       if (averages) {
         update.copy = snapshots.write();
       }
       co_await application_.apart([&] { apply(update); });
       if (averages) {
-        const Version v = t / period;
+        const Version v = t / period();
         snapshots.publish(Step{static_cast<std::int64_t>(v)});
         rounds.arrived(v);
-        co_await pick_up(snapshots, rounds, v, rule, average(application_.model()));
+        co_await pick_up(snapshots, rounds, v, rule(), average(application_.model()));
       }
       progress(step);
     }
@@ -258,8 +264,17 @@ class Steps {
   Task<void> mixing_steps(Snapshots& snapshots, Rounds& rounds) {
     for (std::uint64_t t = options_.first; co_await more(t); ++t) {
       const Step step{static_cast<std::int64_t>(t)};
-      co_await hand_over(snapshots, rounds, t, application_.model());
+      const bool averages = (t + 1) % period() == 0;
+      const Version v = t / period();
+      if (averages) {
+        co_await hand_over(snapshots, rounds, v, application_.model());
+      }
       co_await application_.compute(step);
+      if (!averages) {
+        co_await application_.apart([&] { apply(own_update(step)); });
+        progress(step);
+        continue;
+      }
       const Use use = [&](const Snapshots::Picked* picked, const Weights& weights) {
         Update update = own_update(step);
         if (picked != nullptr) {
@@ -268,7 +283,7 @@ class Steps {
         }
         apply(update);
       };
-      co_await pick_up(snapshots, rounds, t, Rule::Mean, use);
+      co_await pick_up(snapshots, rounds, v, rule(), use);
       progress(step);
     }
   }

@@ -81,6 +81,12 @@ class Application {
   virtual Task<void> compute_in_parts(Step step, Streaming& /*streaming*/) { return compute(step); }
 };
 
+// Of rows that average parameters.
+enum class Order : std::uint8_t {
+  UpdateThenAverage,     // x += U(g(x)); x = average of x
+  AverageWhileUpdating,  // x = average of x + U(g(x)): the exchange runs beside the gradient
+};
+
 struct StepOptions {
   const topology::Algorithm* algorithm = nullptr;
   const topology::Schedule* schedule = nullptr;
@@ -99,6 +105,8 @@ struct StepOptions {
   // In place of what the algorithm's row says.
   std::optional<TriggerOptions> trigger;
   Rule rule = Rule::FreshOrLate;
+  // In place of what the algorithm's row says (D-PSGD, WAGMA, local SGD).
+  std::optional<Order> order;
   // A late worker uses the outcome of its own step, not the newest.
   bool deterministic = false;
   // Rows that are one step behind: the exchange runs behind the next step; or inside this one.

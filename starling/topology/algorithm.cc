@@ -50,6 +50,13 @@ constexpr std::array<Algorithm, 12> kTable = {{
      Payload::HeldModel, Missing::NothingIsMissing, GradientAt::OwnOrMixed, true},
 }};
 
+// With and without dashes is the same; and two that people say.
+std::string plain(std::string_view name) {
+  std::string letters(name);
+  std::erase(letters, '-');
+  return letters == "local" ? "localsgd" : letters == "eager" ? "eagersolo" : letters;
+}
+
 }  // namespace
 
 std::span<const Algorithm> algorithms() { return kTable; }
@@ -57,13 +64,18 @@ std::span<const Algorithm> algorithms() { return kTable; }
 const Algorithm& find_algorithm(std::string_view name) {
   std::vector<std::string_view> names;
   for (const Algorithm& algorithm : kTable) {
-    if (algorithm.name == name) {
+    if (plain(algorithm.name) == plain(name)) {
       return algorithm;
     }
     names.push_back(algorithm.name);
   }
   throw Error(ErrorCode::Input, fmt::format("unknown algorithm '{}': did you mean '{}'? Known: {}",
                                             name, nearest(name, names), fmt::join(names, ", ")));
+}
+
+bool has_orders(const Algorithm& algorithm) {
+  return algorithm.payload == Payload::Parameters && !algorithm.one_step_behind &&
+         algorithm.missing != Missing::LatestModel;
 }
 
 std::string_view name_of(Cadence cadence) {

@@ -46,7 +46,10 @@ struct Algorithm {
 
 std::span<const Algorithm> algorithms();
 
-// Throws Error{Input} with the nearest known name.
+// Whether it can average models after the update as well as beside it.
+bool has_orders(const Algorithm& algorithm);
+
+// With or without dashes. Throws Error{Input} with the nearest known name.
 const Algorithm& find_algorithm(std::string_view name);
 
 std::string_view name_of(Cadence cadence);

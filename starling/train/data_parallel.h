@@ -56,8 +56,14 @@ struct Options {
   std::string algorithm = "starling";  // starling topology --algorithms; or "alone": no averaging
   std::string schedule = "";           // empty: the algorithm's first
   std::optional<std::uint32_t> group_size = std::nullopt;
+  std::uint32_t peers = 1;  // SGP: to how many each worker sends; base-k
+  // WAGMA's tau, local SGD's H.
   std::optional<std::uint32_t> sync_period = std::nullopt;
-  // "all", "first", "first+SECONDS" (grace), "first+learnt", "need"; empty: the algorithm's.
+  // Models are averaged "after" the update, or "beside" it, where the gradient was taken (D-PSGD,
+  // WAGMA, local SGD); empty: as the algorithm has it.
+  std::string averaging = "";
+  // "all", "first", "first+SECONDS" (grace), "first+learnt", "majority" (a drawn worker),
+  // "quorum:K", "need"; empty: the algorithm's.
   std::string trigger = "";
   std::optional<std::uint32_t> age_bound = std::nullopt;
   std::uint64_t seed = 0;

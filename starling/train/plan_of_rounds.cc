@@ -1,5 +1,6 @@
 #include "starling/train/plan_of_rounds.h"
 
+#include <charconv>
 #include <limits>
 #include <map>
 
@@ -39,6 +40,27 @@ Duration parse_grace(const std::string& text) {
   return std::chrono::duration_cast<Duration>(Seconds(value));
 }
 
+std::uint32_t parse_quorum(const std::string& text) {
+  std::uint32_t count = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), count);
+  require(error == std::errc() && end == text.data() + text.size() && count > 0,
+          "trigger 'quorum:{}': what follows : is a number of workers", text);
+  return count;
+}
+
+std::optional<comm::Order> parse_order(const std::string& averaging,
+                                       const topology::Algorithm& row) {
+  if (averaging.empty()) {
+    return std::nullopt;
+  }
+  require(averaging == "after" || averaging == "beside",
+          "averaging '{}' the update; there are after, beside", averaging);
+  require(topology::has_orders(row),
+          "when {} averages is decided; a choice there is for d-psgd, wagma and local-sgd",
+          row.name);
+  return averaging == "after" ? comm::Order::UpdateThenAverage : comm::Order::AverageWhileUpdating;
+}
+
 comm::TriggerOptions parse_trigger(const std::string& text) {
   using When = comm::TriggerOptions::When;
   comm::TriggerOptions trigger;
@@ -48,13 +70,20 @@ comm::TriggerOptions parse_trigger(const std::string& text) {
     trigger.when = When::First;
   } else if (text == "need") {
     trigger.when = When::Need;
+  } else if (text == "majority") {
+    trigger.when = When::Initiator;
+  } else if (text.starts_with("quorum:")) {
+    trigger.when = When::Quorum;
+    trigger.quorum = parse_quorum(text.substr(7));
   } else if (text.starts_with("first+")) {
     const std::string grace = text.substr(6);
     trigger.when = When::First;
     trigger.learn_grace = grace == "learnt";
     trigger.grace = trigger.learn_grace ? Duration(std::chrono::seconds(1)) : parse_grace(grace);
   } else {
-    require(false, "unknown trigger '{}'; there are all, first, first+SECONDS, first+learnt, need",
+    require(false,
+            "unknown trigger '{}'; there are all, first, first+SECONDS, first+learnt, majority, "
+            "quorum:K, need",
             text);
   }
   return trigger;
@@ -84,6 +113,7 @@ PlanOfRounds plan_rounds(const comm::Workers& workers, const Options& options) {
   schedule.workers = size;
   schedule.per_node = per_node(workers);
   schedule.group_size = options.group_size;
+  schedule.peers = options.peers;
   schedule.seed = options.seed;
   plan.schedule = topology::make_schedule(plan.schedule_name, schedule);
 
@@ -96,6 +126,7 @@ PlanOfRounds plan_rounds(const comm::Workers& workers, const Options& options) {
   if (!options.sync_period && row.cadence != Cadence::EveryStep) {
     steps.sync_period = 10;
   }
+  steps.order = parse_order(options.averaging, row);
   steps.overlap = options.overlap;
   steps.gradient_at_mixed = options.gradient_at_mixed;
   steps.bf16 = options.bf16;

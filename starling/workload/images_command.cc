@@ -86,10 +86,21 @@ void add_algorithm_options(CLI::App& app, ImagesOptions& o) {
       ->group(group);
   app.add_option("--group-size", o.group_size, "Most members of a group; default: about √N")
       ->group(group);
-  app.add_option("--sync-period", o.sync_period, "Everybody averages at every so many steps")
+  app.add_option("--peers", o.peers, "Of sgp: to how many workers each sends in a step")
+      ->capture_default_str()
       ->group(group);
-  app.add_option("--trigger", o.trigger,
-                 "When a round starts: all, first, first+SECONDS, first+learnt, need")
+  app.add_option("--sync-period", o.sync_period,
+                 "Everybody averages at every so many steps: WAGMA's tau, local SGD's H; "
+                 "default 10")
+      ->group(group);
+  app.add_option("--averaging", o.averaging,
+                 "Models are averaged 'after' the update, or 'beside' it, where the gradient was "
+                 "taken; of d-psgd, wagma, local-sgd")
+      ->group(group);
+  app.add_option(
+         "--trigger", o.trigger,
+         "When a round starts: all, first, first+SECONDS, first+learnt, majority, quorum:K, "
+         "need")
       ->group(group);
   app.add_option("--age-bound", o.age_bound, "Of trigger need: how many steps behind is too old")
       ->group(group);
@@ -142,10 +153,16 @@ void add_imbalance_options(CLI::App& app, ImagesOptions& o) {
   const char* group = "Imbalance on purpose";
   app.add_option("--delay", o.delay,
                  "COUNTxSECONDS: so many workers, drawn for each step, sleep; also rank:R:SECONDS, "
-                 "ramp:SECONDS")
+                 "ramp:SECONDS, rotating:FROM:TO, draw:NAME:MEAN (translation, navigation, video, "
+                 "sentences, cloud)")
       ->group(group);
   app.add_option("--emulate-compute", o.emulate_compute,
-                 "FORWARD:BACKWARD[:CV]: sleep so many seconds in place of computing")
+                 "FORWARD:BACKWARD[:CV], or draw:NAME:MEAN: sleep so many seconds in place of "
+                 "computing")
+      ->group(group);
+  app.add_option("--pace", o.pace,
+                 "FORWARD:BACKWARD[:CV], or draw:NAME:MEAN: compute, and sleep until so many "
+                 "seconds have passed: workers that share cores behave like machines of their own")
       ->group(group);
 }
 

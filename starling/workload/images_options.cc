@@ -53,7 +53,15 @@ bool is_accumulated(std::string_view optimizer) { return optimizer.starts_with("
 
 void require_trigger(std::string_view text) {
   if (text.empty() || text == "all" || text == "first" || text == "first+learnt" ||
-      text == "need") {
+      text == "majority" || text == "need") {
+    return;
+  }
+  std::uint32_t count = 0;
+  if (text.starts_with("quorum:")) {
+    const auto [end, error] = std::from_chars(text.data() + 7, text.data() + text.size(), count);
+    count = error == std::errc() && end == text.data() + text.size() ? count : 0;
+  }
+  if (count > 0) {
     return;
   }
   double grace = -1;
@@ -63,7 +71,9 @@ void require_trigger(std::string_view text) {
     grace = error == std::errc() && end == number.data() + number.size() ? grace : -1;
   }
   require(std::isfinite(grace) && grace >= 0,
-          "--trigger: unknown '{}' (all, first, first+SECONDS, first+learnt, need)", text);
+          "--trigger: unknown '{}' (all, first, first+SECONDS, first+learnt, "
+          "majority, quorum:K, need)",
+          text);
 }
 
 void settle_optimizer(ImagesOptions& o) {
@@ -115,6 +125,7 @@ void settle_algorithm(ImagesOptions& o, std::size_t workers) {
     require(*o.group_size <= count, "--group-size {} is more than the {} worker{} of the job",
             *o.group_size, count, count == 1 ? "" : "s");
   }
+  require_between("--peers", static_cast<double>(o.peers), 1, 1e6);
   if (o.sync_period) {
     require_between("--sync-period", static_cast<double>(*o.sync_period), 1, 1e9);
   }
@@ -129,6 +140,14 @@ void settle_algorithm(ImagesOptions& o, std::size_t workers) {
     return;
   }
   const topology::Algorithm& algorithm = topology::find_algorithm(o.algorithm);
+  if (!o.averaging.empty()) {
+    require_word("--averaging", o.averaging, {"after", "beside"});
+    require(topology::has_orders(algorithm),
+            "--averaging is for d-psgd, wagma and local-sgd, not for {}", o.algorithm);
+  }
+  require(o.peers == 1 || algorithm.name.ends_with("sgp") || o.schedule == "push" ||
+              o.schedule == "base-k",
+          "--peers is for sgp, overlapped-sgp and the schedules push and base-k");
   const bool is_held = algorithm.payload == topology::Payload::HeldModel;
   require(is_held || o.gradient_at == "own", "--gradient-at mixed is not for {}", o.algorithm);
   require(is_held || o.trigger != "need", "--trigger need is not for {}", o.algorithm);
@@ -147,6 +166,7 @@ void settle_algorithm(ImagesOptions& o, std::size_t workers) {
   if (o.group_size) {
     schedule.group_size = static_cast<std::uint32_t>(*o.group_size);
   }
+  schedule.peers = static_cast<std::uint32_t>(o.peers);
   topology::make_schedule(o.schedule, schedule);
 }
 
@@ -193,14 +213,21 @@ ordered_json json_or_null(const std::string& value) {
 }  // namespace
 
 ImagesOptions settle(ImagesOptions options, std::size_t workers) {
+  if (options.algorithm != "alone") {
+    options.algorithm = topology::find_algorithm(options.algorithm).name;
+  }
   settle_run(options);
   settle_optimizer(options);
   settle_algorithm(options, workers);
   train::parse_learning_rate(options.lr_schedule, 1e6);
   const auto seed = static_cast<std::uint64_t>(options.seed);
   Delay(options.delay, static_cast<std::uint32_t>(workers), seed);
-  if (!options.emulate_compute.empty()) {
-    EmulatedCompute(options.emulate_compute, seed);
+  require(options.emulate_compute.empty() || options.pace.empty(),
+          "--pace with --emulate-compute: there is nothing to slow down");
+  for (const std::string& text : {options.emulate_compute, options.pace}) {
+    if (!text.empty()) {
+      EmulatedCompute(text, seed);
+    }
   }
   return options;
 }
@@ -231,7 +258,9 @@ ordered_json json_of(const ImagesOptions& o) {
           {"algorithm", o.algorithm},
           {"schedule", json_or_null(o.schedule)},
           {"group_size", json_or_null(o.group_size)},
+          {"peers", o.peers},
           {"sync_period", json_or_null(o.sync_period)},
+          {"averaging", json_or_null(o.averaging)},
           {"trigger", json_or_null(o.trigger)},
           {"age_bound", json_or_null(o.age_bound)},
           {"overlap", !o.no_overlap},
@@ -253,6 +282,7 @@ ordered_json json_of(const ImagesOptions& o) {
           {"non_finite", o.non_finite},
           {"delay", json_or_null(o.delay)},
           {"emulate_compute", json_or_null(o.emulate_compute)},
+          {"pace", json_or_null(o.pace)},
           {"warm_up_steps", o.warm_up_steps},
           {"eval_every", o.eval_every},
           {"no_evaluation", o.no_evaluation},

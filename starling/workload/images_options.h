@@ -24,7 +24,9 @@ struct ImagesOptions {
   std::string algorithm = "starling";
   std::string schedule = "";
   std::optional<std::int64_t> group_size = std::nullopt;
+  std::int64_t peers = 1;
   std::optional<std::int64_t> sync_period = std::nullopt;
+  std::string averaging = "";
   std::string trigger = "";
   std::optional<std::int64_t> age_bound = std::nullopt;
   bool no_overlap = false;
@@ -48,6 +50,7 @@ struct ImagesOptions {
 
   std::string delay = "";
   std::string emulate_compute = "";
+  std::string pace = "";
 
   std::int64_t warm_up_steps = 0;  // of all, that no clock counts
   std::int64_t eval_every = 0;     // steps; 0: only in the end

@@ -42,7 +42,9 @@ train::Options training_options(const ImagesOptions& options, std::size_t worker
   made.algorithm = options.algorithm;
   made.schedule = options.schedule;
   made.group_size = narrow(options.group_size);
+  made.peers = static_cast<std::uint32_t>(options.peers);
   made.sync_period = narrow(options.sync_period);
+  made.averaging = options.averaging;
   made.trigger = options.trigger;
   made.age_bound = narrow(options.age_bound);
   made.seed = static_cast<std::uint64_t>(options.seed);

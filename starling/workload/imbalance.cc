@@ -42,7 +42,22 @@ double parse_seconds(std::string_view what, std::string_view text, std::string_v
 
 Duration duration(double seconds) { return std::chrono::round<Duration>(Seconds(seconds)); }
 
+ScaledTimes parse_times(std::string_view what, std::string_view text,
+                        const std::vector<std::string_view>& words) {
+  ScaledTimes times{StepTimes::published(words[1])};
+  times.factor = parse_seconds(what, text, words[2]) / times.times.mean();
+  return times;
+}
+
+bool names_times(const std::vector<std::string_view>& words) {
+  return words[0] == "draw" && words.size() == 3;
+}
+
 }  // namespace
+
+Duration ScaledTimes::at(const Random& random, Step step) const {
+  return duration(factor * times.draw(random, static_cast<std::uint64_t>(step.value)));
+}
 
 Delay::Delay(std::string_view text, std::uint32_t workers, std::uint64_t seed)
     : workers_(workers), seed_(seed) {
@@ -64,9 +79,19 @@ Delay::Delay(std::string_view text, std::uint32_t workers, std::uint64_t seed)
     kind_ = Ramp{time(words[1])};
     return;
   }
+  if (words[0] == "rotating" && words.size() == 3) {
+    kind_ = Rotating{time(words[1]), time(words[2])};
+    return;
+  }
+  if (names_times(words)) {
+    kind_ = parse_times("delay", text, words);
+    return;
+  }
   const auto parts = split(text, 'x');
   require(parts.size() == 2 && words.size() == 1,
-          "delay '{}': write COUNTxSECONDS, rank:R:SECONDS or ramp:SECONDS, such as 2x0.05", text);
+          "delay '{}': write COUNTxSECONDS, rank:R:SECONDS, ramp:SECONDS, rotating:FROM:TO or "
+          "draw:NAME:MEAN, such as 2x0.05",
+          text);
   const auto count = parse<std::uint32_t>(parts[0]);
   require(count && *count <= workers,
           "delay '{}': '{}' is not a number of workers; allowed are 0 to {}", text, parts[0],
@@ -81,6 +106,15 @@ Duration Delay::delay(Rank worker, Step step) const {
   if (const auto* ramp = std::get_if<Ramp>(&kind_)) {
     return worker.value * ramp->time;
   }
+  if (const auto* rotating = std::get_if<Rotating>(&kind_)) {
+    const auto place = (worker.value + static_cast<std::uint64_t>(step.value)) % workers_;
+    const double along =
+        workers_ == 1 ? 0 : static_cast<double>(place) / static_cast<double>(workers_ - 1);
+    return rotating->from + std::chrono::round<Duration>(along * (rotating->to - rotating->from));
+  }
+  if (const auto* times = std::get_if<ScaledTimes>(&kind_)) {
+    return times->at(draws(seed_, Purpose::Delay).stream(worker.value), step);
+  }
   if (const auto* drawn = std::get_if<Drawn>(&kind_)) {
     // Workers in an order drawn for this step; the first ones are late.
     const auto key = draws(seed_, Purpose::Delay).stream(step.value);
@@ -92,9 +126,13 @@ Duration Delay::delay(Rank worker, Step step) const {
 
 EmulatedCompute::EmulatedCompute(std::string_view text, std::uint64_t seed) : seed_(seed) {
   const auto words = split(text, ':');
+  if (names_times(words)) {
+    times_ = parse_times("emulated computation", text, words);
+    return;
+  }
   require(words.size() == 2 || words.size() == 3,
-          "emulated computation '{}': write FORWARD:BACKWARD or FORWARD:BACKWARD:VARIATION, "
-          "such as 0.010:0.020:0.3",
+          "emulated computation '{}': write FORWARD:BACKWARD, FORWARD:BACKWARD:VARIATION or "
+          "draw:NAME:MEAN, such as 0.010:0.020:0.3",
           text);
   forward_ = parse_seconds("emulated computation", text, words[0]);
   backward_ = parse_seconds("emulated computation", text, words[1]);
@@ -110,6 +148,10 @@ EmulatedCompute::EmulatedCompute(std::string_view text, std::uint64_t seed) : se
 
 Emulated EmulatedCompute::at(Rank worker, Step step) const {
   const Random of_worker = draws(seed_, Purpose::Compute).stream(worker.value);
+  if (times_) {
+    const Duration whole = times_->at(of_worker, step);
+    return {whole / 3, whole - whole / 3};
+  }
   const double factor =
       std::exp(deviation_ * of_worker.normal(step.value) - deviation_ * deviation_ / 2);
   return {duration(factor * forward_), duration(factor * backward_)};

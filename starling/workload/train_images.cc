@@ -85,6 +85,7 @@ class Training {
   Batches batches_;
   Delay delay_;
   std::optional<EmulatedCompute> emulated_;
+  std::optional<EmulatedCompute> paced_;
   std::uint64_t steps_;
   fs::path folder_;
   std::optional<Metrics> metrics_;
@@ -129,6 +130,9 @@ Training::Training(comm::Workers& workers, ImagesOptions options)
       batches_(batch_options(options_, workers, data_.train.count)),
       delay_(options_.delay, size(), static_cast<std::uint64_t>(options_.seed)),
       steps_(steps_of(options_, workers.size(), data_.train.count)) {
+  if (!options_.pace.empty()) {
+    paced_.emplace(options_.pace, static_cast<std::uint64_t>(options_.seed));
+  }
   if (!options_.emulate_compute.empty()) {
     emulated_.emplace(options_.emulate_compute, static_cast<std::uint64_t>(options_.seed));
   }
@@ -227,8 +231,16 @@ void Training::step(std::uint64_t step) {
 
 train::StepReport Training::compute(std::uint64_t step) {
   return replica_->step([&] {
-    std::this_thread::sleep_for(delay_.delay(rank_, Step{static_cast<std::int64_t>(step)}));
-    return image_loss(*model_, image_batch(data_.train, batches_.batch(step)));
+    const Step now{static_cast<std::int64_t>(step)};
+    const WallTime begin = Clock::now() + delay_.delay(rank_, now);
+    std::this_thread::sleep_until(begin);
+    const at::Tensor loss = image_loss(*model_, image_batch(data_.train, batches_.batch(step)));
+    if (paced_) {
+      // Gradients are handed over as they come, so the rest of the time lies before them.
+      const Emulated time = paced_->at(rank_, now);
+      std::this_thread::sleep_until(begin + time.forward + time.backward);
+    }
+    return loss;
   });
 }
 

@@ -13,9 +13,9 @@ namespace starling::test {
 std::string to_text(const Case& c) {
   return fmt::format(
       "optimizer={} algorithm={} schedule={} bucket={} wide={} steps={} clip={} bf16={} quirk={} "
-      "ledger={}",
+      "ledger={} peers={} averaging={} period={}",
       c.optimizer, c.algorithm, c.schedule, c.bucket, c.wide ? 1 : 0, c.steps, c.clip,
-      c.bf16 ? 1 : 0, c.quirk, c.ledger);
+      c.bf16 ? 1 : 0, c.quirk, c.ledger, c.peers, c.averaging, c.period);
 }
 
 Case parse_case(std::string_view text) {
@@ -37,6 +37,9 @@ Case parse_case(std::string_view text) {
   c.bf16 = values.at("bf16") == "1";
   c.quirk = values.at("quirk");
   c.ledger = values.at("ledger");
+  c.peers = static_cast<std::uint32_t>(std::stoul(values.at("peers")));
+  c.averaging = values.at("averaging");
+  c.period = static_cast<std::uint32_t>(std::stoul(values.at("period")));
   return c;
 }
 

@@ -24,6 +24,9 @@ struct Case {
   std::uint64_t steps = 100;
   std::string clip = "none";  // none, global, delayed
   bool bf16 = false;
+  std::uint32_t peers = 1;
+  std::string averaging = "";  // Options::averaging
+  std::uint32_t period = 0;    // Options::sync_period, if there is one
   // none; twice, unused, never-used, frozen, mixed-types, micro-batches, two-forwards, samples,
   // scaled, skips, evaluates
   std::string quirk = "none";

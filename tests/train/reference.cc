@@ -211,17 +211,26 @@ class Reference {
     models_.assign(workers, start_);
     rules_.assign(workers, rules_of<T>(c));
     norms_.assign(workers, 0);
-    if (c.algorithm == "dadam") {
+    numerators_ = models_;
+    push_weights_.assign(workers, 1);
+    if (c.algorithm != "all-reduce" && c.algorithm != "alone") {
       topology::ScheduleOptions options;
       options.workers = static_cast<std::uint32_t>(workers);
       options.per_node = options.workers;
-      schedule_ = topology::make_schedule(c.schedule, options);
+      options.peers = c.peers;
+      schedule_ = topology::make_schedule(schedule_name(), options);
     }
   }
 
   std::vector<std::uint64_t> run() {
     for (std::uint64_t step = 0; step < case_.steps; ++step) {
-      case_.algorithm == "all-reduce" ? all_reduce(step) : own_updates(step);
+      if (case_.algorithm == "all-reduce") {
+        all_reduce(step);
+      } else if (case_.algorithm.ends_with("sgp")) {
+        push(step);
+      } else {
+        own_updates(step);
+      }
     }
     std::vector<std::uint64_t> prints;
     for (const Model<T>& model : models_) {
@@ -232,6 +241,13 @@ class Reference {
 
  private:
   using Gradients = std::vector<std::optional<Values<T>>>;  // by parameter
+
+  std::string schedule_name() const {
+    return !case_.schedule.empty()          ? case_.schedule
+           : case_.algorithm == "d-psgd"    ? "ring-neighbours"
+           : case_.algorithm == "local-sgd" ? "complete"
+                                            : "push";
+  }
 
   Gradients gradients(std::size_t worker, std::uint64_t step) const {
     Gradients all;
@@ -256,11 +272,12 @@ class Reference {
     return norm > kClipNorm ? kClipNorm / norm : 1;
   }
 
-  void update(std::size_t worker, const Gradients& gradients, double scale, double rate) {
+  void update(std::size_t worker, Model<T>& model, const Gradients& gradients, double scale,
+              double rate) {
     const auto factor = static_cast<T>(scale * clip(worker, gradients, scale));
     for (std::size_t p = 0; p < gradients.size(); ++p) {
       if (gradients[p] && !is_frozen(case_, p)) {
-        rules_[worker][p].step(models_[worker][p], *gradients[p], factor, rate);
+        rules_[worker][p].step(model[p], *gradients[p], factor, rate);
       }
     }
   }
@@ -289,36 +306,86 @@ class Reference {
     const double scale =
         weighs ? 1 / static_cast<double>(tree_sum(weights)) : 1 / static_cast<double>(workers_);
     for (std::size_t r = 0; r < workers_; ++r) {
-      update(r, sum, scale, 1);
+      update(r, models_[r], sum, scale, 1);
     }
   }
 
-  // Decentralized Adam, and alone: x = W x - U(gradient at x).
+  // Decentralized Adam, D-PSGD, alone: x = W x - U(gradient at x). Local SGD, and whoever averages
+  // after the update: x = W (x - U(gradient at x)).
   void own_updates(std::uint64_t step) {
     std::vector<Gradients> all;
     for (std::size_t r = 0; r < workers_; ++r) {
       all.push_back(gradients(r, step));
     }
-    if (schedule_) {
-      mix(step);
+    const std::uint64_t period = case_.algorithm == "local-sgd" ? case_.period : 1;
+    const bool averages = schedule_ && (step + 1) % period == 0;
+    const bool after =
+        case_.averaging == "after" || (case_.averaging.empty() && case_.algorithm == "local-sgd");
+    if (averages && !after) {
+      mix(models_, step / period);
     }
     for (std::size_t r = 0; r < workers_; ++r) {
-      update(r, all[r], 1, samples(case_, r, step) / kBatch);
+      update(r, models_[r], all[r], 1, samples(case_, r, step) / kBatch);
+    }
+    if (averages && after) {
+      mix(models_, step / period);
     }
   }
 
-  void mix(std::uint64_t step) {
-    const std::vector<Model<T>> before = models_;
+  // SGP: x = W (x - U(gradient at z)), overlapped x = W x - U(gradient at z); z = x / weight.
+  void push(std::uint64_t step) {
+    const bool overlapped = case_.algorithm == "overlapped-sgp";
+    std::vector<Gradients> all;
+    for (std::size_t r = 0; r < workers_; ++r) {
+      all.push_back(gradients(r, step));
+    }
+    if (overlapped) {
+      mix(numerators_, step);
+      mix_weights(step);
+    }
+    for (std::size_t r = 0; r < workers_; ++r) {
+      update(r, numerators_[r], all[r], 1, samples(case_, r, step) / kBatch);
+    }
+    if (!overlapped) {
+      mix(numerators_, step);
+      mix_weights(step);
+    }
+    for (std::size_t r = 0; r < workers_; ++r) {
+      const auto share = static_cast<T>(1 / push_weights_[r]);
+      for (std::size_t p = 0; p < shapes().size(); ++p) {
+        for (std::size_t i = 0; i < models_[r][p].size(); ++i) {
+          models_[r][p][i] = share * numerators_[r][p][i];
+        }
+      }
+    }
+  }
+
+  void mix_weights(std::uint64_t step) {
+    const std::vector<double> before = push_weights_;
+    const auto view = topology::View::full(static_cast<std::uint32_t>(workers_));
+    for (std::uint32_t r = 0; r < workers_; ++r) {
+      const topology::Row row =
+          schedule_->row(Step{static_cast<std::int64_t>(step)}, Rank{r}, view);
+      const auto& edges = std::get<topology::Neighbours>(row);
+      push_weights_[r] = edges.self_weight * before[r];
+      for (const topology::Edge& edge : edges.in) {
+        push_weights_[r] += edge.weight * before[edge.peer.index()];
+      }
+    }
+  }
+
+  void mix(std::vector<Model<T>>& models, std::uint64_t step) {
+    const std::vector<Model<T>> before = models;
     const auto view = topology::View::full(static_cast<std::uint32_t>(workers_));
     for (std::uint32_t r = 0; r < workers_; ++r) {
       const topology::Row row =
           schedule_->row(Step{static_cast<std::int64_t>(step)}, Rank{r}, view);
       for (std::size_t p = 0; p < shapes().size(); ++p) {
-        for (std::size_t i = 0; i < models_[r][p].size() && !is_frozen(case_, p); ++i) {
+        for (std::size_t i = 0; i < models[r][p].size() && !is_frozen(case_, p); ++i) {
           const auto at = [&](Rank who) { return before[who.index()][p][i]; };
-          models_[r][p][i] = std::holds_alternative<topology::Group>(row)
-                                 ? in_group(std::get<topology::Group>(row), at, Rank{r})
-                                 : of_neighbours(std::get<topology::Neighbours>(row), at, Rank{r});
+          models[r][p][i] = std::holds_alternative<topology::Group>(row)
+                                ? in_group(std::get<topology::Group>(row), at, Rank{r})
+                                : of_neighbours(std::get<topology::Neighbours>(row), at, Rank{r});
         }
       }
     }
@@ -385,6 +452,8 @@ class Reference {
   std::size_t workers_;
   Model<T> start_;
   std::vector<Model<T>> models_;
+  std::vector<Model<T>> numerators_;  // of SGP
+  std::vector<double> push_weights_;
   std::vector<std::vector<Rule<T>>> rules_;
   std::vector<double> norms_;
   std::unique_ptr<topology::Schedule> schedule_;
@@ -429,6 +498,31 @@ void ReferenceUpdates::next(std::size_t worker, std::uint64_t step, std::span<co
     if (gradient) {
       state_->rules[p].step(x, *gradient, 1, 1);
     }
+    std::copy(x.begin(), x.end(), part.begin());
+    begin += size;
+  }
+}
+
+void ReferenceUpdates::gradient(std::size_t worker, std::uint64_t step, std::span<const float> at,
+                                std::span<float> gradient) const {
+  std::size_t begin = 0;
+  for (std::size_t p = 0; p < shapes().size(); ++p) {
+    const std::span<const float> here = at.subspan(begin, shapes()[p].elements());
+    const auto values =
+        gradient_of(state_->config, worker, step, p, Values<float>(here.begin(), here.end()));
+    std::copy(values->begin(), values->end(), gradient.subspan(begin).begin());
+    begin += here.size();
+  }
+}
+
+void ReferenceUpdates::apply(std::span<const float> gradient, std::span<float> model) {
+  std::size_t begin = 0;
+  for (std::size_t p = 0; p < shapes().size(); ++p) {
+    const std::size_t size = shapes()[p].elements();
+    const std::span<float> part = model.subspan(begin, size);
+    const std::span<const float> g = gradient.subspan(begin, size);
+    Values<float> x(part.begin(), part.end());
+    state_->rules[p].step(x, Values<float>(g.begin(), g.end()), 1, 1);
     std::copy(x.begin(), x.end(), part.begin());
     begin += size;
   }

@@ -1,6 +1,7 @@
 // What several workers compute together, computed by one process with plain loops: no torch, no
-// messages, no buckets, no vectors. The rows that chance has no part in (all-reduce, decentralized
-// Adam, alone), and one worker's updates, for those that are replayed from a ledger.
+// messages, no buckets, no vectors. The rows that chance has no part in (all-reduce, local SGD,
+// D-PSGD, SGP, decentralized Adam, alone), and one worker's updates, for those that are replayed
+// from a ledger.
 #pragma once
 
 #include <cstddef>
@@ -26,6 +27,10 @@ class ReferenceUpdates {
   // model += U(gradient at `at`), of the next step.
   void next(std::size_t worker, std::uint64_t step, std::span<const float> at,
             std::span<float> model);
+  // The gradient at `at`; and model += U(gradient), of the next step.
+  void gradient(std::size_t worker, std::uint64_t step, std::span<const float> at,
+                std::span<float> gradient) const;
+  void apply(std::span<const float> gradient, std::span<float> model);
 
  private:
   struct State;

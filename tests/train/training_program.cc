@@ -113,6 +113,11 @@ train::Options options_of(const Case& c, const Workers& workers) {
                                        : train::Clip::None;
   options.clip_norm = kClipNorm;
   options.bf16 = c.bf16;
+  options.peers = c.peers;
+  options.averaging = c.averaging;
+  if (c.period > 0) {
+    options.sync_period = c.period;
+  }
   options.batch = kBatch;
   options.weigh_samples = c.quirk == "samples";
   options.non_finite = c.quirk == "skips" ? train::NonFinite::Skip : train::NonFinite::Stop;

@@ -183,6 +183,31 @@ std::vector<Case> rounded_cases() {
   return cases;
 }
 
+// Those of other papers, in which everyone waits; in both orders where there are two.
+std::vector<Case> other_rows(std::size_t workers) {
+  std::vector<Case> cases;
+  const auto add = [&](const std::string& algorithm, const std::string& optimizer) -> Case& {
+    cases.push_back(with("none", algorithm, optimizer, cases.size() % 2 == 1));
+    return cases.back();
+  };
+  for (const std::string averaging : {"", "after", "beside"}) {
+    add("d-psgd", "momentum").averaging = averaging;
+    for (const std::uint32_t period : {1U, 7U}) {
+      Case& c = add("local-sgd", "nesterov");
+      c.averaging = averaging;
+      c.period = period;
+    }
+  }
+  for (const std::string algorithm : {"sgp", "overlapped-sgp"}) {
+    for (std::uint32_t peers = 1; peers <= (workers > 3 ? 2U : 1U); ++peers) {
+      for (const std::string optimizer : {"sgd", "adamw", "accum-adam"}) {
+        add(algorithm, optimizer).peers = peers;
+      }
+    }
+  }
+  return cases;
+}
+
 Case rounded_neighbours() {
   Case c = with("none", "dadam", "adam");
   c.schedule = "ring-neighbours";
@@ -199,7 +224,8 @@ std::filesystem::path folder() {
 
 std::vector<Case> ledger_cases(std::size_t workers) {
   std::vector<Case> cases;
-  for (const std::string algorithm : {"wagma", "starling"}) {
+  for (const std::string algorithm :
+       {"wagma", "starling", "ad-psgd", "eager-solo", "eager-majority"}) {
     for (const std::string optimizer : {"momentum", "adamw", "accum-adamw"}) {
       Case c = with("none", algorithm, optimizer);
       c.ledger = (folder() / fmt::format("{}-{}-{}", workers, algorithm, optimizer)).string();
@@ -224,8 +250,10 @@ std::vector<Case> cases_of(std::size_t workers) {
     add({rounded_neighbours()});
   } else if (workers == 4) {
     add(rounded_cases());
+    add(other_rows(4));
     add(ledger_cases(4));
   } else if (workers == 5) {
+    add(other_rows(5));
     add(ledger_cases(5));
   }
   return cases;
@@ -299,6 +327,12 @@ TEST(Training, EveryPairOfOptionsComputesWhatTheReferenceComputes) {
   fmt::print("{} cases of 100 steps\n", all);
 }
 
+TEST(Training, RowsOfOtherPapersComputeWhatTheReferenceComputes) {
+  for (const std::size_t workers : {4U, 5U}) {
+    expect_as_reference(other_rows(workers), workers);
+  }
+}
+
 // Chance decides who contributed what to which average; the ledger tells it, and the rest follows.
 TEST(Training, ARunIsComputedAgainFromItsLedger) {
   for (const std::size_t workers : {4U, 5U}) {
@@ -320,8 +354,17 @@ TEST(Training, ARunIsComputedAgainFromItsLedger) {
       model.update = [&](Rank r, Step s, std::span<const float> at, std::span<float> into) {
         updates[r.index()].next(r.index(), static_cast<std::uint64_t>(s.value), at, into);
       };
-      const auto models =
-          comm::replay(rows, {.workers = workers, .held = c.algorithm == "starling"}, model);
+      model.gradient = [&](Rank r, Step s, std::span<const float> at, std::span<float> into) {
+        updates[r.index()].gradient(r.index(), static_cast<std::uint64_t>(s.value), at, into);
+      };
+      model.apply = [&](Rank r, Step, std::span<const float> mean, std::span<float> into) {
+        updates[r.index()].apply(mean, into);
+      };
+      comm::ReplayOptions options;
+      options.workers = workers;
+      options.held = c.algorithm == "starling" || c.algorithm == "ad-psgd";
+      options.gradients = c.algorithm.starts_with("eager");
+      const auto models = comm::replay(rows, options, model);
       for (std::size_t r = 0; r < workers; ++r) {
         EXPECT_EQ(fingerprint_of_flat(models[r]), fingerprints[r])
             << "worker " << r << " of " << workers << ", " << to_text(c);
