@@ -82,6 +82,54 @@ TEST(Replay, HeldModelsComeToTheSameBits) {
   }
 }
 
+TEST(Replay, ModelsHeldInPairsComeToTheSameBits) {
+  for (const std::size_t workers : {5, 8}) {
+    Crew crew = crew_of("ad-psgd", workers, workers);
+    crew.schedule = "pairs";
+    const Trained trained = train(crew);
+    sim::rethrow_first(trained.ends);
+    EXPECT_GT(trained.total().stale, 0U);
+    expect_same_bits(trained, true, workers);
+  }
+}
+
+TEST(Replay, EagerGradientsComeToTheSameBits) {
+  for (const char* algorithm : {"eager-solo", "eager-majority"}) {
+    for (const std::size_t workers : {5, 8}) {
+      Crew crew = crew_of(algorithm, workers, workers);
+      crew.schedule = "complete";
+      const Trained trained = train(crew);
+      sim::rethrow_first(trained.ends);
+      std::size_t accumulated = 0;  // steps that were contributed only with the next
+      for (std::uint32_t r = 0; r < workers; ++r) {
+        std::int64_t last = -1;
+        for (const comm::Outcome& outcome : trained.rounds_of(Rank{r})) {
+          accumulated += outcome.own.value > last + 1 ? 1 : 0;
+          last = std::max(last, outcome.own.value);
+        }
+      }
+      EXPECT_GT(accumulated, 0U);
+      comm::ReplayModel replayed = model();
+      replayed.gradient = [](Rank rank, Step step, std::span<const float> at,
+                             std::span<float> gradient) {
+        for (std::size_t i = 0; i < at.size(); ++i) {
+          gradient[i] = change(rank, step, i, at[i]);
+        }
+      };
+      replayed.apply = [](Rank, Step, std::span<const float> mean, std::span<float> into) {
+        for (std::size_t i = 0; i < into.size(); ++i) {
+          into[i] += mean[i];
+        }
+      };
+      const auto models =
+          comm::replay(trained.ledger, {.workers = workers, .gradients = true}, replayed);
+      for (std::size_t r = 0; r < workers; ++r) {
+        EXPECT_EQ(models[r], trained.models[r]) << algorithm << ", worker " << r;
+      }
+    }
+  }
+}
+
 TEST(Replay, ARunWithALostWorkerComesToTheSameBits) {
   std::uint64_t voids = 0;
   for (std::uint64_t seed = 0; seed < 40; ++seed) {
