@@ -36,29 +36,23 @@ constexpr std::array<Bin, 12> kNavigation = {{{1.70, 1.778, 1250},
                                               {12, 14, 19},
                                               {43.5, 43.5, 1}}};
 
-// The logarithm of a log-normal distribution of this mean and deviation.
-struct LogNormal {
-  double mean = 0;
-  double deviation = 0;
-};
-LogNormal log_normal(double mean, double deviation) {
-  const double variance = std::log1p(deviation * deviation / (mean * mean));
-  return {std::log(mean) - variance / 2, std::sqrt(variance)};
-}
-double share_below(const LogNormal& d, double value) {
-  return value <= 0 ? 0
-                    : std::erfc((d.mean - std::log(value)) / (d.deviation * std::sqrt(2.0))) / 2;
-}
-
-std::vector<Bin> above_the_least(double least, double most, double mean, double deviation) {
+// The beta distribution on [least, most] that has this mean and deviation.
+std::vector<Bin> between(double least, double most, double mean, double deviation) {
   constexpr int kBins = 2000;
-  const LogNormal d = log_normal(mean - least, deviation);
-  const double width = (most - least) / kBins;
+  const double width = most - least;
+  const double share = (mean - least) / width;
+  const double spread = deviation / width;
+  const double both = share * (1 - share) / (spread * spread) - 1;
+  const double a = share * both;
+  const double b = (1 - share) * both;
   std::vector<Bin> bins;
   for (int i = 0; i < kBins; ++i) {
-    const double low = i * width;
-    bins.push_back(
-        {least + low, least + low + width, share_below(d, low + width) - share_below(d, low)});
+    const double low = static_cast<double>(i) / kBins;
+    const double high = static_cast<double>(i + 1) / kBins;
+    // Of x^(a-1) (1-x)^(b-1), of which the first may rise without bound at 0.
+    const double weight =
+        (std::pow(high, a) - std::pow(low, a)) / a * std::pow(1 - (low + high) / 2, b - 1);
+    bins.push_back({least + width * low, least + width * high, weight});
   }
   return bins;
 }
@@ -99,19 +93,22 @@ StepTimes StepTimes::published(std::string_view name) {
     return StepTimes(kNavigation);
   }
   if (name == "video") {
-    return StepTimes(above_the_least(0.201, 3.410, 1.235, 0.706));
+    return StepTimes(between(0.201, 3.410, 1.235, 0.706));
   }
   if (name == "sentences") {
-    return StepTimes(above_the_least(0.179, 3.482, 0.475, 0.144));
+    return StepTimes(between(0.179, 3.482, 0.475, 0.144));
   }
   require(name == "cloud", "unknown distribution '{}'; did you mean '{}'? ({})", name,
           nearest(name, names()), fmt::join(kNames, ", "));
-  return StepTimes(above_the_least(0.399, 1.892, 0.454, 0.116));
+  return StepTimes(between(0.399, 1.892, 0.454, 0.116));
 }
 
 std::span<const std::string_view> StepTimes::names() { return kNames; }
 
 double StepTimes::quantile(double share) const {
+  if (share >= 1) {
+    return bins_.back().high;
+  }
   const auto place = std::lower_bound(shares_.begin(), shares_.end(), share);
   const auto i = static_cast<std::size_t>(
       std::min<std::ptrdiff_t>(place - shares_.begin(), std::ssize(shares_) - 1));

@@ -26,8 +26,7 @@ class StepTimes {
   //   video        LSTM on UCF101                                  0.2 to 3.4 s, mean 1.235
   //   sentences    Transformer on WMT16, batches of 64             0.18 to 3.5 s, mean 0.475
   //   cloud        ResNet-50 on two V100 of Google Cloud           0.4 to 1.9 s, mean 0.454
-  // Of the last three the range, mean and deviation are known: a log-normal distribution above the
-  // least, with this mean and deviation, cut at the largest.
+  // Of the last three only range, mean and deviation are known: a beta distribution that has them.
   static StepTimes published(std::string_view name);
   static std::span<const std::string_view> names();
 

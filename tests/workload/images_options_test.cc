@@ -78,6 +78,14 @@ TEST(ImagesOptions, RefusesWhatMakesNoSense) {
       {{.clip_mode = "global"}, "--clip NORM"},
       {{.non_finite = "go"}, "stop, skip"},
       {{.delay = "9x0.1"}, "9"},
+      {{.algorithm = "dadam", .averaging = "after"},
+       "--averaging is for d-psgd, wagma and local-sgd"},
+      {{.algorithm = "wagma", .averaging = "before"}, "after, beside"},
+      {{.algorithm = "wagma", .peers = 2}, "--peers is for sgp"},
+      {{.algorithm = "sgp", .peers = 0}, "--peers must be between 1"},
+      {{.algorithm = "sgp", .peers = 3}, "3 peers"},
+      {{.emulate_compute = "0.1:0.1", .pace = "0.1:0.1"}, "nothing to slow down"},
+      {{.pace = "quick"}, "quick"},
       {{.emulate_compute = "quick"}, "quick"},
       {{.device = "cuda"}, "a model on a GPU is not supported yet"},
       {{.on_loss = "panic"}, "stop, continue"},
@@ -86,6 +94,18 @@ TEST(ImagesOptions, RefusesWhatMakesNoSense) {
     const std::string said = refusal([&] { settle(options, 4); });
     EXPECT_NE(said.find(part), std::string::npos) << "'" << part << "' is not in: " << said;
   }
+}
+
+TEST(ImagesOptions, AlgorithmsAsPeopleWriteThem) {
+  const std::vector<std::pair<std::string, std::string>> names = {
+      {"allreduce", "all-reduce"}, {"local", "local-sgd"},
+      {"dpsgd", "d-psgd"},         {"adpsgd", "ad-psgd"},
+      {"eager", "eager-solo"},     {"accumadam", "accum-adam"},
+      {"wagma", "wagma"},          {"overlapped-sgp", "overlapped-sgp"}};
+  for (const auto& [written, meant] : names) {
+    EXPECT_EQ(settle({.algorithm = written}, 4).algorithm, meant);
+  }
+  EXPECT_EQ(settle({.algorithm = "accumadam"}, 4).optimizer, "accum-adam");
 }
 
 TEST(ImagesOptions, StepsOfEpochs) {
@@ -103,10 +123,12 @@ TEST(ImagesOptions, StepsOfEpochs) {
 }
 
 TEST(ImagesOptions, TriggersThatAreKnown) {
-  for (const char* trigger : {"all", "first", "first+0.01", "first+learnt", "need"}) {
+  for (const char* trigger :
+       {"all", "first", "first+0.01", "first+learnt", "majority", "quorum:3", "need"}) {
     EXPECT_EQ(settle({.trigger = trigger}, 4).trigger, trigger);
   }
-  for (const char* trigger : {"first+", "first+x", "first+-1", "first+1s", "never"}) {
+  for (const char* trigger :
+       {"first+", "first+x", "first+-1", "first+1s", "never", "quorum:", "quorum:0", "quorum:x"}) {
     EXPECT_NE(refusal([&] { settle({.trigger = trigger}, 4); }).find("--trigger"),
               std::string::npos)
         << trigger;

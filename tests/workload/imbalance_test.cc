@@ -81,19 +81,63 @@ TEST(Delay, OneSlowWorkerARampNobody) {
   }
 }
 
+// Everyone has every place of the ramp in turn; the paper's 50 to 400 ms of 8 workers.
+TEST(Delay, ARampThatRotates) {
+  const Delay delay("rotating:0.05:0.4", 8, 0);
+  for (std::int64_t step = 0; step < 20; ++step) {
+    std::set<Duration> times;
+    for (std::uint32_t r = 0; r < 8; ++r) {
+      times.insert(delay.delay(Rank{r}, Step{step}));
+      EXPECT_EQ(delay.delay(Rank{r}, Step{step + 1}), delay.delay(Rank{(r + 1) % 8}, Step{step}));
+    }
+    EXPECT_EQ(times.size(), 8U);
+    EXPECT_EQ(*times.begin(), milliseconds(50));
+    EXPECT_EQ(*times.rbegin(), milliseconds(400));
+  }
+  EXPECT_EQ(Delay("rotating:0.05:0.4", 1, 0).delay(Rank{0}, Step{3}), milliseconds(50));
+}
+
+TEST(Delay, TimesOfAPublishedWorkload) {
+  const Delay delay("draw:navigation:0.1", 8, 5);
+  const EmulatedCompute compute("draw:navigation:0.1", 5);
+  double sum = 0;
+  int long_ones = 0;
+  constexpr int kDraws = 40'000;
+  for (int i = 0; i < kDraws; ++i) {
+    const Rank worker{static_cast<std::uint32_t>(i % 8)};
+    const double time = seconds(delay.delay(worker, Step{i / 8}));
+    sum += time;
+    long_ones += time > 0.2 ? 1 : 0;  // above 4.2 s of 2.1
+    const Emulated emulated = compute.at(worker, Step{i / 8});
+    EXPECT_NEAR(seconds(emulated.backward), 2 * seconds(emulated.forward), 3e-9);
+  }
+  EXPECT_NEAR(sum / kDraws, 0.1, 0.003);
+  EXPECT_NEAR(static_cast<double>(long_ones) / kDraws, 241.0 / 5000, 0.006);
+  EXPECT_EQ(delay.delay(Rank{3}, Step{7}),
+            Delay("draw:navigation:0.1", 8, 5).delay(Rank{3}, Step{7}));
+  EXPECT_NE(delay.delay(Rank{3}, Step{7}),
+            Delay("draw:navigation:0.1", 8, 6).delay(Rank{3}, Step{7}));
+}
+
 TEST(Delay, Refusals) {
   const auto refused = [](const std::string& text) { return refusal([&] { Delay(text, 4, 0); }); };
   const auto form = [](const std::string& text) {
     return fmt::format(
-        "delay '{}': write COUNTxSECONDS, rank:R:SECONDS or ramp:SECONDS, such as 2x0.05", text);
+        "delay '{}': write COUNTxSECONDS, rank:R:SECONDS, ramp:SECONDS, rotating:FROM:TO or "
+        "draw:NAME:MEAN, such as 2x0.05",
+        text);
   };
-  for (const char* text : {"2", "x", "2x0.1x3", "rank:1", "ramp:1:2", "slope:0.1", "2x0.1:3"}) {
+  for (const char* text :
+       {"2", "x", "2x0.1x3", "rank:1", "ramp:1:2", "slope:0.1", "2x0.1:3", "rotating:0.1"}) {
     const std::string what = refused(text);
     EXPECT_TRUE(what == form(text) || what.starts_with("delay '" + std::string(text) + "': '"))
         << what;
     EXPECT_NE(what, "no error");
   }
   EXPECT_EQ(refused("2"), form("2"));
+  EXPECT_NE(refused("draw:navigatoin:1").find("did you mean 'navigation'?"), std::string::npos);
+  EXPECT_EQ(refused("draw:cloud:x"),
+            "delay 'draw:cloud:x': 'x' is not a time; allowed are 0 to 3600 seconds");
   EXPECT_EQ(refused("5x0.1"), "delay '5x0.1': '5' is not a number of workers; allowed are 0 to 4");
   EXPECT_EQ(refused("-1x0.1"),
             "delay '-1x0.1': '-1' is not a number of workers; allowed are 0 to 4");
