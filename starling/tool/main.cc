@@ -11,6 +11,7 @@
 
 #include "starling/base/error.h"
 #include "starling/tool/bench_command.h"
+#include "starling/tool/compare_command.h"
 #include "starling/tool/run_command.h"
 #include "starling/tool/simulate_command.h"
 #include "starling/tool/suggest.h"
@@ -21,9 +22,9 @@ namespace starling::tool {
 namespace {
 
 // One row per subcommand; each adds itself with its options.
-constexpr void (*kCommands[])(CLI::App&) = {add_bench_command,    add_data_command,
-                                            add_run_command,      add_simulate_command,
-                                            add_topology_command, add_train_command};
+constexpr void (*kCommands[])(CLI::App&) = {
+    add_bench_command,    add_compare_command,  add_data_command, add_run_command,
+    add_simulate_command, add_topology_command, add_train_command};
 
 std::vector<std::string> option_names(const CLI::App& app) {
   std::vector<std::string> names;
