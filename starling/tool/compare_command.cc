@@ -66,10 +66,6 @@ Configuration parse_run(const std::string& text, const Words& common) {
           "--run '{}': a name is of letters, digits, '-', '_', '.' and '+'", text);
   Configuration configuration{.name = name[0], .own = split_words(text.substr(colon + 1))};
   require_free("--run " + name[0], configuration.own);
-  for (const std::string& word : configuration.own) {
-    require(!word.starts_with("--algorithm=") || word.find(',') == std::string::npos,
-            "--run {}: one algorithm is expected, not '{}'", name[0], word);
-  }
   configuration.words = with_own(common, configuration.own);
   return configuration;
 }
@@ -103,7 +99,7 @@ std::string find_baseline(const Request& request,
 }
 
 Comparison parse(const Request& request, const Words& common) {
-  require(!common.empty() && !common.front().starts_with('-'),
+  require(!common.empty(),
           "the words of all runs are missing, as after `starling train`: … -- images -n 4 …");
   require_free("the words of all runs", common);
   const std::vector<std::string> budgets = {"iterations", "time", "both"};
@@ -219,7 +215,7 @@ void print(const Request& request, const Comparison& comparison, const Compariso
                                : fmt::format("fixed time, as long as {} took", comparison.baseline),
                            time, facts));
   }
-  fmt::print("{}\n", plot.string());
+  fmt::print("{}\n{}\n", legend_of_comparison(facts), plot.string());
 }
 
 void run(const Request& request, const Words& common) {
@@ -305,7 +301,13 @@ void add_compare_command(CLI::App& app) {
       "interrupted by signal S.");
   command->prefix_command();
   add_options(*command, *request);
-  command->callback([command, request] { run_or_stop(*request, command->remaining()); });
+  command->callback([command, request] {
+    const Words words = command->remaining();
+    if (!words.empty() && words.front().starts_with('-')) {
+      throw CLI::ExtrasError({words.front()});  // no option of ours
+    }
+    run_or_stop(*request, words);
+  });
 }
 
 }  // namespace starling::tool

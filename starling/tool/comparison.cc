@@ -164,7 +164,7 @@ std::vector<Contest::Run> Contest::planned() const {
 
 StoredRun Contest::stored(const Run& run, Words words) const {
   constexpr std::string_view kPrefixes[] = {"", "time-", "probe-"};
-  words.insert(words.end(), {"--seed", fmt::format("{}", run.seed)});
+  words.insert(words.begin() + 1, {"--seed", fmt::format("{}", run.seed)});
   return {
       .folder = comparison_.folder / configuration(run).name /
                 fmt::format("{}seed-{}", kPrefixes[static_cast<std::size_t>(run.kind)], run.seed),

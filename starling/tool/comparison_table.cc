@@ -223,25 +223,28 @@ ordered_json json_of(const std::vector<Row>& rows) {
 std::string text_of_comparison(const std::string& title, const std::vector<Row>& rows,
                                const ComparisonFacts& facts) {
   const std::size_t seeds = facts.seeds.size();
+  return fmt::format("{}: {} seed{} ({}), against {}{}\n\n{}\n{}{}", title, seeds,
+                     seeds == 1 ? "" : "s",
+                     seeds == 1 ? fmt::format("{}", facts.seeds.front())
+                                : fmt::format("{} to {}", facts.seeds.front(), facts.seeds.back()),
+                     facts.yardstick.baseline, seeds == 1 ? "" : "; means with intervals of 95 %",
+                     quality_table(rows, seeds), speed_table(rows), remarks(rows));
+}
+
+std::string legend_of_comparison(const ComparisonFacts& facts) {
   const Yardstick& yardstick = facts.yardstick;
   const std::string target =
       yardstick.target_loss
           ? fmt::format("a test loss of {:g}", *yardstick.target_loss)
           : fmt::format("the test loss that {} has in the end", yardstick.baseline);
   return fmt::format(
-      "{}: {} seed{} ({}), against {}{}\n\n{}\n{}{}\n"
       "verdict: equal if the interval lies within ±{:g} points, better or worse if on one side of "
       "0. Pairs have the same seed.\n"
       "time to loss: until {}. sooner: times, against {}. waiting: of a worker's time, for "
       "others.\n"
       "stale: contributions that were not of their step. consensus: distance of the models from "
       "their average, relative.\n",
-      title, seeds, seeds == 1 ? "" : "s",
-      seeds == 1 ? fmt::format("{}", facts.seeds.front())
-                 : fmt::format("{} to {}", facts.seeds.front(), facts.seeds.back()),
-      yardstick.baseline, seeds == 1 ? "" : "; means with intervals of 95 %",
-      quality_table(rows, seeds), speed_table(rows), remarks(rows), 100 * yardstick.margin, target,
-      yardstick.baseline);
+      100 * yardstick.margin, target, yardstick.baseline);
 }
 
 ordered_json json_of_comparison(const std::vector<Row>& iterations, const std::vector<Row>& time,

@@ -20,9 +20,12 @@ struct ComparisonFacts {
   std::optional<double> seconds{};  // of the budget of time; none: what the baseline took
 };
 
-// Two tables: how good, and how fast; what failed; what the columns mean. `title`: of the budget.
+// Two tables: how good, and how fast; and what failed. `title`: of the budget.
 std::string text_of_comparison(const std::string& title, const std::vector<Row>& rows,
                                const ComparisonFacts& facts);
+
+// What the columns mean.
+std::string legend_of_comparison(const ComparisonFacts& facts);
 
 // Rows may be empty: that budget was not asked for.
 nlohmann::ordered_json json_of_comparison(const std::vector<Row>& iterations,

@@ -71,7 +71,7 @@ Words split_words(std::string_view text) {
       in_word = true;
     }
   }
-  require(quote == 0, "{}: the quote {} is not closed", text, quote);
+  require(quote == 0, "a quote is not closed in:{}{}", text.starts_with(' ') ? "" : " ", text);
   return words;
 }
 
