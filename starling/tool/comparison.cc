@@ -115,6 +115,7 @@ class Contest {
   }
 
   std::vector<Run> planned() const;
+  fs::path folder_of(const Run& run) const;
   StoredRun stored(const Run& run, Words words) const;
   StoredRun stored_iterations(std::size_t index, std::uint64_t seed) const;
   Words time_words(std::size_t index, std::uint64_t steps) const;
@@ -162,13 +163,15 @@ std::vector<Contest::Run> Contest::planned() const {
   return runs;
 }
 
-StoredRun Contest::stored(const Run& run, Words words) const {
+fs::path Contest::folder_of(const Run& run) const {
   constexpr std::string_view kPrefixes[] = {"", "time-", "probe-"};
+  return comparison_.folder / configuration(run).name /
+         fmt::format("{}seed-{}", kPrefixes[static_cast<std::size_t>(run.kind)], run.seed);
+}
+
+StoredRun Contest::stored(const Run& run, Words words) const {
   words.insert(words.begin() + 1, {"--seed", fmt::format("{}", run.seed)});
-  return {
-      .folder = comparison_.folder / configuration(run).name /
-                fmt::format("{}seed-{}", kPrefixes[static_cast<std::size_t>(run.kind)], run.seed),
-      .words = std::move(words)};
+  return {.folder = folder_of(run), .words = std::move(words)};
 }
 
 StoredRun Contest::stored_iterations(std::size_t index, std::uint64_t seed) const {
@@ -204,7 +207,8 @@ std::optional<double> Contest::seconds_left(const Run& run, double elapsed) cons
   }
   double sum = run.kind == Kind::Probe ? 0 : std::max(0.0, *now - elapsed);
   for (const Run& other : left_) {
-    sum += *pacing_.expect(configuration(other).name);
+    const bool is_done = fs::exists(folder_of(other) / "summary.json");
+    sum += is_done ? 0 : *pacing_.expect(configuration(other).name);
   }
   return sum;
 }
@@ -240,10 +244,12 @@ std::optional<json> Contest::perform(const Run& run, const StoredRun& store) {
   if (summary) {
     end_run(store, elapsed());
     pacing_.add(configuration(run).name, elapsed());
-    return summary;
   }
   if (result.interrupted_by) {
     throw Interrupted(*result.interrupted_by);
+  }
+  if (summary) {
+    return summary;
   }
   const bool has_lost = !result.lost.empty();
   const std::size_t first = has_lost ? result.lost.front() : 0;

@@ -27,8 +27,9 @@ std::string text_of(const std::optional<Estimate>& estimate, double factor, int 
                      number(estimate->interval->high));
 }
 
-std::string mean_text(const std::optional<Estimate>& estimate, double factor, int digits) {
-  return estimate ? fmt::format("{:.{}f}", factor * estimate->mean, digits) : "-";
+std::string mean_text(const std::optional<Estimate>& estimate, double factor, int digits,
+                      std::string_view unit = "") {
+  return estimate ? fmt::format("{:.{}f}{}", factor * estimate->mean, digits, unit) : "-";
 }
 
 std::string no_verdict(const Row& row, std::size_t seeds) {
@@ -116,9 +117,9 @@ std::string speed_table(const std::vector<Row>& rows) {
     lines.push_back({row.outcomes->name, loss_time_text(row), pace_text(row),
                      row.is_baseline ? "baseline" : text_of(row.speed_ratio, 1, 2),
                      mean_text(row.samples_per_second, 1, 0), mean_text(row.step_seconds, 1e3, 2),
-                     mean_text(row.steps, 1, 0), mean_text(row.seconds, 1, 1) + "s",
-                     mean_text(row.waiting, 100, 1) + "%",
-                     mean_text(row.stale_fraction, 100, 1) + "%",
+                     mean_text(row.steps, 1, 0), mean_text(row.seconds, 1, 1, "s"),
+                     mean_text(row.waiting, 100, 1, "%"),
+                     mean_text(row.stale_fraction, 100, 1, "%"),
                      row.consensus ? fmt::format("{:.2e}", row.consensus->mean) : "-"});
   }
   return table_of(lines, 4);

@@ -86,11 +86,11 @@ void begin_run(const StoredRun& run) {
   if (error) {
     fail("remove", run.folder, error.message());
   }
-  write_text(run.record(), json({{"words", run.words}}).dump(2) + "\n");
+  write_text(run.record(), json({{"words", run.words}}).dump() + "\n");
 }
 
 void end_run(const StoredRun& run, double seconds) {
-  write_text(run.record(), json({{"words", run.words}, {"seconds", seconds}}).dump(2) + "\n");
+  write_text(run.record(), json({{"words", run.words}, {"seconds", seconds}}).dump() + "\n");
 }
 
 double noted_seconds(const StoredRun& run) {
