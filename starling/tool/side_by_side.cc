@@ -7,29 +7,10 @@
 #include <sstream>
 
 #include "starling/base/error.h"
+#include "starling/tool/words.h"
 
 namespace starling::tool {
 namespace {
-
-using Words = std::vector<std::string>;
-
-// The value of `option`, as "--option value" or "--option=value", taken out of the words.
-std::optional<std::string> take(Words& words, const std::string& option) {
-  for (std::size_t i = 0; i < words.size(); ++i) {
-    if (words[i].starts_with(option + "=")) {
-      std::string value = words[i].substr(option.size() + 1);
-      words.erase(words.begin() + static_cast<std::ptrdiff_t>(i));
-      return value;
-    }
-    if (words[i] == option && i + 1 < words.size()) {
-      std::string value = words[i + 1];
-      const auto at = words.begin() + static_cast<std::ptrdiff_t>(i);
-      words.erase(at, at + 2);
-      return value;
-    }
-  }
-  return std::nullopt;
-}
 
 void print_row(const nlohmann::json& summary, double first_seconds) {
   const double seconds = summary.at("train_seconds");

@@ -20,17 +20,14 @@
 #include "starling/tool/programs.h"
 #include "starling/tool/progress_line.h"
 #include "starling/tool/side_by_side.h"
+#include "starling/tool/trainer.h"
 
 namespace starling::tool {
 namespace {
 
-using Words = std::vector<std::string>;
 using launch::OnLoss;
 using launch::Result;
 using launch::Stream;
-
-// What a worker writes before the text of a bar (workload/progress.h).
-constexpr std::string_view kBarMark = "\x01";
 
 // Becomes the trainer.
 [[noreturn]] void become(Words command) {
@@ -44,38 +41,20 @@ constexpr std::string_view kBarMark = "\x01";
   throw std::system_error(errno, std::generic_category(), "cannot run " + command.front());
 }
 
-// What the trainer says about its command line.
-struct Plan {
-  std::size_t workers = 1;
-  std::size_t threads = 0;
-  OnLoss on_loss = OnLoss::Continue;
-};
-
-// Asks it once, before as many workers as there are would all say what is wrong. Throws its exit
-// code if there is something wrong, or help was asked for.
-Plan ask(Words command) {
-  command.insert(command.begin() + 2, "--check");
-  std::string answer;
+// Throws its exit code if something is wrong with the command line, or help was asked for.
+TrainerPlan ask(const Words& command) {
   LinePrinter printer(false);
-  launch::Options options{.command = std::move(command)};
-  options.on_line = [&](std::size_t worker, Stream stream, std::string_view line) {
-    if (stream == Stream::Out && line.starts_with('{')) {
-      answer = line;
-    } else {
-      printer.print(worker, stream, line);
-    }
-  };
-  const Result result = launch::launch(options);
-  if (result.interrupted_by) {
-    throw CLI::RuntimeError(128 + *result.interrupted_by);
+  const TrainerAnswer answer =
+      ask_trainer(command, [&](std::size_t worker, Stream stream, std::string_view line) {
+        printer.print(worker, stream, line);
+      });
+  if (answer.result.interrupted_by) {
+    throw CLI::RuntimeError(128 + *answer.result.interrupted_by);
   }
-  if (answer.empty() || result.workers[0].has_failed()) {
-    throw CLI::RuntimeError(result.workers[0].exit_code.value_or(1));
+  if (!answer.plan) {
+    throw CLI::RuntimeError(answer.result.workers[0].exit_code.value_or(1));
   }
-  const nlohmann::json said = nlohmann::json::parse(answer);
-  return {.workers = said.at("workers"),
-          .threads = said.at("threads"),
-          .on_loss = said.at("on_loss") == "stop" ? OnLoss::Stop : OnLoss::Continue};
+  return *answer.plan;
 }
 
 // Shows what workers write: the bar, results, and each complaint once, though all may have it.
@@ -148,17 +127,8 @@ int conclude(const Result& result, OnLoss on_loss) {
 
 // Throws its exit code if it failed. `results`: in place of stdout.
 void train_here(Words command, std::string* results) {
-  const Plan plan = ask(command);
-  launch::Options options{
-      .workers = plan.workers, .command = std::move(command), .on_loss = plan.on_loss};
-  if (isatty(STDERR_FILENO) == 1) {
-    options.environment.emplace_back("STARLING_PROGRESS", "bar");
-  }
-  if (plan.threads > 0) {
-    for (const char* name : {"OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"}) {
-      options.environment.emplace_back(name, fmt::format("{}", plan.threads));
-    }
-  }
+  const TrainerPlan plan = ask(command);
+  launch::Options options = trainer_options(plan, std::move(command), isatty(STDERR_FILENO) == 1);
   int exit_code = 0;
   {
     Screen screen(results);

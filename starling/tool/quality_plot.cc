@@ -1,0 +1,320 @@
+#include "starling/tool/quality_plot.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <set>
+
+namespace starling::tool {
+namespace {
+
+constexpr double kPanelWidth = 520;
+constexpr double kPanelHeight = 360;
+constexpr double kLeft = 62;  // of the axes in a panel
+constexpr double kRight = 16;
+constexpr double kTop = 34;
+constexpr double kBottom = 52;
+constexpr double kTitleHeight = 36;
+constexpr double kLegendRow = 20;
+constexpr int kMarks = 6;  // on a line
+
+struct Look {
+  const char* colour;  // told apart by those who see few, too (Okabe and Ito)
+  const char* dashes;
+  const char* mark;  // a path around 0, 0
+};
+constexpr Look kLooks[] = {
+    {"#000000", "", "M-4,-4H4V4H-4Z"},
+    {"#0072b2", "7,3", "M0,-5L5,4H-5Z"},
+    {"#d55e00", "2,3", "M-5,0A5,5 0 1 0 5,0A5,5 0 1 0 -5,0Z"},
+    {"#009e73", "10,3,2,3", "M0,-6L6,0L0,6L-6,0Z"},
+    {"#cc79a7", "14,4", "M0,5L5,-4H-5Z"},
+    {"#56b4e9", "5,2,2,2,2,2", "M-5,-1.5H-1.5V-5H1.5V-1.5H5V1.5H1.5V5H-1.5V1.5H-5Z"},
+    {"#e69f00", "1,2", "M-5,-5L0,-2L5,-5L2,0L5,5L0,2L-5,5L-2,0Z"},
+};
+const Look& look_of(std::size_t curve) { return kLooks[curve % std::size(kLooks)]; }
+
+std::string escaped(const std::string& text) {
+  std::string safe;
+  for (const char c : text) {
+    switch (c) {
+      case '&':
+        safe += "&amp;";
+        break;
+      case '<':
+        safe += "&lt;";
+        break;
+      case '>':
+        safe += "&gt;";
+        break;
+      case '"':
+        safe += "&quot;";
+        break;
+      default:
+        safe += static_cast<unsigned char>(c) < 0x20 ? ' ' : c;
+    }
+  }
+  return safe;
+}
+
+// Of a curve at x, which lies between its ends.
+double value_at(const Points& points, double x) {
+  const auto after =
+      std::lower_bound(points.begin(), points.end(), x,
+                       [](const auto& point, double value) { return point.first < value; });
+  if (after == points.end()) {
+    return points.back().second;
+  }
+  if (after == points.begin() || after->first <= x) {
+    return after->second;
+  }
+  const auto before = std::prev(after);
+  const double part = (x - before->first) / (after->first - before->first);
+  return before->second + part * (after->second - before->second);
+}
+
+struct Range {
+  double low = std::numeric_limits<double>::infinity();
+  double high = -std::numeric_limits<double>::infinity();
+  void include(double value) {
+    low = std::min(low, value);
+    high = std::max(high, value);
+  }
+  bool empty() const { return low > high; }
+  // Some room, and never no width.
+  Range widened(double part) const {
+    if (empty()) {
+      return {.low = 0, .high = 1};
+    }
+    const double room = std::max((high - low) * part, std::abs(high) * 1e-3 + 1e-9);
+    return {.low = low - room, .high = high + room};
+  }
+};
+
+// What a panel shows: all of x from 0 on; of y what there is after the first fifth, where curves
+// still climb.
+struct Axes {
+  Range x;
+  Range y;
+  double at_x(double value) const {
+    return kLeft + (value - x.low) / (x.high - x.low) * (kPanelWidth - kLeft - kRight);
+  }
+  double at_y(double value) const {
+    return kPanelHeight - kBottom -
+           (value - y.low) / (y.high - y.low) * (kPanelHeight - kTop - kBottom);
+  }
+};
+
+Axes axes_of(const std::vector<Band>& bands) {
+  Range x;
+  for (const Band& band : bands) {
+    for (const auto& [at, value] : band.mean) {
+      x.include(at);
+    }
+  }
+  Range y;
+  for (const Band& band : bands) {
+    for (std::size_t i = 0; i < band.mean.size(); ++i) {
+      if (band.mean[i].first >= 0.2 * x.high || i + 1 == band.mean.size()) {
+        y.include(band.low[i].second);
+        y.include(band.high[i].second);
+      }
+    }
+  }
+  const double most = x.empty() ? 1 : std::max(x.high, 1e-9) * 1.02;
+  return {.x = {.low = 0, .high = most}, .y = y.widened(0.06)};
+}
+
+// As many digits as tell ticks apart.
+std::string tick_text(double value, double step) {
+  const int digits = std::max(0, static_cast<int>(std::ceil(-std::log10(step) - 1e-9)));
+  return fmt::format("{:.{}f}", value + 0.0, digits);
+}
+
+std::string text_at(double x, double y, const char* anchor, const std::string& text,
+                    const char* more = "") {
+  return fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"{}\"{}>{}</text>\n", x, y,
+                     anchor, more, escaped(text));
+}
+
+std::string draw_axes(const PlotPanel& panel, const Axes& axes) {
+  const double bottom = kPanelHeight - kBottom;
+  const double right = kPanelWidth - kRight;
+  std::string out;
+  const std::vector<double> columns = ticks_between(axes.x.low, axes.x.high, 6);
+  for (const double value : columns) {
+    const double x = axes.at_x(value);
+    out += fmt::format("<path class=\"grid\" d=\"M{:.1f},{:.1f}V{:.1f}\"/>\n", x, kTop, bottom);
+    out += text_at(x, bottom + 16, "middle", tick_text(value, columns[1] - columns[0]));
+  }
+  const std::vector<double> rows = ticks_between(axes.y.low, axes.y.high, 6);
+  for (const double value : rows) {
+    const double y = axes.at_y(value);
+    out += fmt::format("<path class=\"grid\" d=\"M{:.1f},{:.1f}H{:.1f}\"/>\n", kLeft, y, right);
+    out += text_at(kLeft - 6, y + 4, "end", tick_text(value, rows[1] - rows[0]));
+  }
+  out += fmt::format("<path class=\"axis\" d=\"M{:.1f},{:.1f}V{:.1f}H{:.1f}\"/>\n", kLeft, kTop,
+                     bottom, right);
+  out += text_at((kLeft + right) / 2, kTop - 12, "middle", panel.title, " class=\"title\"");
+  out += text_at((kLeft + right) / 2, kPanelHeight - 14, "middle", panel.x_title);
+  const double middle = (kTop + bottom) / 2;
+  out += fmt::format(
+      "<text transform=\"translate(16,{:.1f}) rotate(-90)\" text-anchor=\"middle\">{}</text>\n",
+      middle, escaped(panel.y_title));
+  return out;
+}
+
+std::string path_of(const Points& points, const Axes& axes, char first) {
+  std::string path;
+  for (const auto& [x, y] : points) {
+    path += fmt::format("{}{:.1f},{:.1f}", path.empty() ? first : 'L', axes.at_x(x), axes.at_y(y));
+  }
+  return path;
+}
+
+std::string draw_curve(const Band& band, const Axes& axes, const Look& look) {
+  if (band.mean.empty()) {
+    return "";
+  }
+  const Points back(band.low.rbegin(), band.low.rend());
+  std::string out = fmt::format(
+      "<path class=\"band\" fill=\"{}\" d=\"{}{}Z\"/>\n"
+      "<path class=\"line\" stroke=\"{}\" stroke-dasharray=\"{}\" d=\"{}\"/>\n",
+      look.colour, path_of(band.high, axes, 'M'), path_of(back, axes, 'L'), look.colour,
+      *look.dashes == 0 ? "none" : look.dashes, path_of(band.mean, axes, 'M'));
+  const double end = band.mean.back().first;
+  const double begin = band.mean.front().first;
+  for (int i = 1; i <= kMarks; ++i) {
+    const double x = begin + (end - begin) * i / kMarks;
+    out += fmt::format(
+        "<path class=\"mark\" fill=\"{}\" transform=\"translate({:.1f},{:.1f})\" d=\"{}\"/>\n",
+        look.colour, axes.at_x(x), axes.at_y(value_at(band.mean, x)), look.mark);
+  }
+  return out;
+}
+
+std::string draw_panel(const PlotPanel& panel, double x, double y, int number) {
+  std::vector<Band> bands;
+  for (const PlotCurve& curve : panel.curves) {
+    bands.push_back(band_of(curve.seeds));
+  }
+  const Axes axes = axes_of(bands);
+  std::string out = fmt::format("<g transform=\"translate({:.1f},{:.1f})\">\n", x, y);
+  out += draw_axes(panel, axes);
+  out += fmt::format(
+      "<clipPath id=\"panel{}\"><rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" "
+      "height=\"{:.1f}\"/></clipPath>\n<g clip-path=\"url(#panel{})\">\n",
+      number, kLeft, kTop, kPanelWidth - kLeft - kRight, kPanelHeight - kTop - kBottom, number);
+  for (std::size_t i = 0; i < bands.size(); ++i) {
+    out += draw_curve(bands[i], axes, look_of(i));
+  }
+  return out + "</g>\n</g>\n";
+}
+
+std::string draw_legend(const std::vector<PlotCurve>& curves, double y) {
+  std::string out;
+  for (std::size_t i = 0; i < curves.size(); ++i) {
+    const Look& look = look_of(i);
+    const double at = y + kLegendRow * static_cast<double>(i);
+    out += fmt::format(
+        "<path class=\"line\" stroke=\"{}\" stroke-dasharray=\"{}\" d=\"M{:.1f},{:.1f}h60\"/>\n"
+        "<path class=\"mark\" fill=\"{}\" transform=\"translate({:.1f},{:.1f})\" d=\"{}\"/>\n",
+        look.colour, *look.dashes == 0 ? "none" : look.dashes, kLeft, at, look.colour, kLeft + 30,
+        at, look.mark);
+    out += text_at(kLeft + 70, at + 4, "start", curves[i].name);
+  }
+  return out;
+}
+
+}  // namespace
+
+Band band_of(const std::vector<Points>& seeds) {
+  std::vector<const Points*> curves;
+  for (const Points& points : seeds) {
+    if (!points.empty()) {
+      curves.push_back(&points);
+    }
+  }
+  Band band;
+  if (curves.empty()) {
+    return band;
+  }
+  double first = curves.front()->front().first;
+  double last = curves.front()->back().first;
+  std::set<double> places;
+  for (const Points* points : curves) {
+    first = std::max(first, points->front().first);
+    last = std::min(last, points->back().first);
+    for (const auto& point : *points) {
+      places.insert(point.first);
+    }
+  }
+  if (first > last) {  // they share nothing: where the last one begins
+    last = first;
+  }
+  for (const double x : places) {
+    if (x < first || x > last) {
+      continue;
+    }
+    double sum = 0;
+    Range range;
+    for (const Points* points : curves) {
+      const double value = value_at(*points, x);
+      sum += value;
+      range.include(value);
+    }
+    band.mean.emplace_back(x, sum / static_cast<double>(curves.size()));
+    band.low.emplace_back(x, range.low);
+    band.high.emplace_back(x, range.high);
+  }
+  return band;
+}
+
+std::vector<double> ticks_between(double low, double high, int count) {
+  const double rough = (high - low) / count;
+  const double power = std::pow(10, std::floor(std::log10(rough)));
+  double step = 10 * power;
+  for (const double factor : {5.0, 2.0, 1.0}) {
+    if (factor * power >= rough * 0.999) {
+      step = factor * power;
+    }
+  }
+  std::vector<double> ticks;
+  for (double k = std::ceil(low / step - 1e-9); k * step <= high + 1e-9 * step; ++k) {
+    ticks.push_back(k * step);
+  }
+  return ticks;
+}
+
+std::string draw_plot(const std::string& title, const std::vector<std::vector<PlotPanel>>& lines) {
+  std::size_t columns = 0;
+  for (const std::vector<PlotPanel>& line : lines) {
+    columns = std::max(columns, line.size());
+  }
+  const std::vector<PlotCurve> named = columns == 0 ? std::vector<PlotCurve>() : lines[0][0].curves;
+  const double width = kPanelWidth * static_cast<double>(columns);
+  const double legend = kTitleHeight + kPanelHeight * static_cast<double>(lines.size());
+  const double height = legend + kLegendRow * (static_cast<double>(named.size()) + 1);
+  std::string out = fmt::format(
+      "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
+      "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0:.0f}\" height=\"{1:.0f}\" "
+      "viewBox=\"0 0 {0:.0f} {1:.0f}\" font-family=\"sans-serif\" font-size=\"12\">\n"
+      "<style>.grid{{stroke:#ddd;fill:none}}.axis{{stroke:#000;fill:none}}"
+      ".line{{fill:none;stroke-width:1.8}}.band{{fill-opacity:0.15;stroke:none}}"
+      ".mark{{stroke:#fff;stroke-width:0.7}}.title{{font-weight:bold}}</style>\n"
+      "<rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n",
+      width, height);
+  out += text_at(width / 2, 24, "middle", title, " font-size=\"15\"");
+  int number = 0;
+  for (std::size_t line = 0; line < lines.size(); ++line) {
+    for (std::size_t column = 0; column < lines[line].size(); ++column) {
+      out += draw_panel(lines[line][column], kPanelWidth * static_cast<double>(column),
+                        kTitleHeight + kPanelHeight * static_cast<double>(line), number++);
+    }
+  }
+  return out + draw_legend(named, legend + 8) + "</svg>\n";
+}
+
+}  // namespace starling::tool

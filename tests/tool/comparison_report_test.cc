@@ -1,0 +1,158 @@
+// What is made of runs: pairs, times to a loss, runs that are missing.
+#include "starling/tool/comparison_report.h"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "starling/base/error.h"
+#include "starling/tool/comparison_table.h"
+#include "tests/tool/tool.h"
+
+namespace starling::tool {
+namespace {
+
+using nlohmann::json;
+
+json evaluation(int step, double seconds, double accuracy, const json& loss) {
+  return {{"step", step},
+          {"train_seconds", seconds},
+          {"test_accuracy", accuracy},
+          {"test_loss", loss},
+          {"consensus_relative", 0.01}};
+}
+
+// Of 100 steps in 10 s, evaluated at half and in the end.
+json summary(int seed, double accuracy, double loss) {
+  return {{"seed", seed},
+          {"steps", 100},
+          {"test_accuracy", accuracy},
+          {"test_loss", loss},
+          {"train_seconds", 10.0},
+          {"samples_per_second", 640.0},
+          {"waited_seconds", 2.5},
+          {"stale_fraction", 0.25},
+          {"consensus_relative", 0.01},
+          {"lost", json::array()},
+          {"evaluations",
+           {evaluation(50, 5, accuracy / 2, loss + 1), evaluation(100, 10, accuracy, loss)}}};
+}
+
+MeasuredRun run_with(int seed, double accuracy, double loss) {
+  return measured_run(summary(seed, accuracy, loss));
+}
+
+TEST(MeasuredRun, IsReadFromTheSummary) {
+  const MeasuredRun run = run_with(3, 0.8, 0.5);
+  EXPECT_EQ(run.seed, 3u);
+  EXPECT_DOUBLE_EQ(run.step_seconds, 0.1);
+  EXPECT_DOUBLE_EQ(run.waiting, 0.25);
+  EXPECT_EQ(run.evaluations.size(), 2u);
+  json blind = summary(3, 0.8, 0.5);
+  blind["test_accuracy"] = nullptr;
+  EXPECT_THROW(measured_run(blind), Error);
+}
+
+// Its steps have no time: they are in no curve.
+TEST(MeasuredRun, LeavesOutTheWarmUp) {
+  json warm = summary(3, 0.8, 0.5);
+  warm["warm_up_steps"] = 50;
+  const MeasuredRun run = measured_run(warm);
+  EXPECT_DOUBLE_EQ(run.step_seconds, 0.2);
+  ASSERT_EQ(run.evaluations.size(), 1u);
+  EXPECT_DOUBLE_EQ(run.evaluations[0].step, 100);
+}
+
+TEST(TimeToLoss, LiesOnTheLineBetweenEvaluations) {
+  const MeasuredRun run = run_with(0, 0.8, 0.5);  // 1.5 at 5 s, 0.5 at 10 s
+  EXPECT_DOUBLE_EQ(time_to_loss(run, 1.0).value(), 7.5);
+  EXPECT_DOUBLE_EQ(time_to_loss(run, 0.5).value(), 10);
+  EXPECT_DOUBLE_EQ(time_to_loss(run, 2.0).value(), 5);  // at the first evaluation at the latest
+  EXPECT_FALSE(time_to_loss(run, 0.4));
+}
+
+TEST(TimeToLoss, SkipsLossesThatAreNotFinite) {
+  json broken = summary(0, 0.8, 0.5);
+  broken["evaluations"][0]["test_loss"] = nullptr;
+  EXPECT_DOUBLE_EQ(time_to_loss(measured_run(broken), 1.0).value(), 10);
+}
+
+Outcomes outcomes(const std::string& name, std::vector<MeasuredRun> runs) {
+  return {.name = name, .words = {}, .runs = std::move(runs)};
+}
+
+TEST(Rows, PairRunsOfTheSameSeed) {
+  const std::vector<Outcomes> both = {
+      outcomes("base", {run_with(0, 0.80, 0.5), run_with(1, 0.90, 0.5), run_with(2, 0.7, 0.5)}),
+      outcomes("other", {run_with(1, 0.92, 0.4), run_with(0, 0.83, 0.4), run_with(7, 0.1, 0.4)})};
+  const std::vector<Row> rows = rows_of(both, {.baseline = "base", .margin = 0.005});
+  ASSERT_EQ(rows.size(), 2u);
+  EXPECT_TRUE(rows[0].is_baseline);
+  EXPECT_FALSE(rows[0].difference);
+  EXPECT_EQ(rows[1].pairs, 2u);
+  EXPECT_NEAR(rows[1].difference->mean, 0.025, 1e-12);
+  // Half of what the two differences differ by, times 12.706.
+  EXPECT_NEAR(rows[1].difference->interval->high, 0.025 + 12.7062 * 0.005, 1e-5);
+  EXPECT_EQ(rows[1].verdict, Verdict::Undecided);
+  EXPECT_DOUBLE_EQ(rows[1].speed_ratio->mean, 1);
+}
+
+// Loss 0.5 is that of the baseline at 10 s; the other is at 1.4 after 5 s and at 0.4 after 10.
+TEST(Rows, TakeTheTimeToWhatTheBaselineReaches) {
+  const std::vector<Outcomes> both = {
+      outcomes("base", {run_with(0, 0.8, 0.5), run_with(1, 0.9, 0.5)}),
+      outcomes("sooner", {run_with(0, 0.8, 0.4), run_with(1, 0.9, 0.4)}),
+      outcomes("never", {run_with(0, 0.8, 0.6), run_with(1, 0.9, 0.4)})};
+  const std::vector<Row> rows = rows_of(both, {.baseline = "base", .margin = 0.005});
+  EXPECT_NEAR(rows[1].time_to_loss->mean, 9.5, 1e-9);
+  EXPECT_NEAR(rows[1].time_to_loss_ratio->mean, 10 / 9.5, 1e-9);
+  EXPECT_EQ(rows[1].pace, Pace::Sooner);  // both alike: no width
+  EXPECT_EQ(rows[2].reached, 1u);
+  EXPECT_FALSE(rows[2].time_to_loss);
+  EXPECT_FALSE(rows[2].time_to_loss_ratio);
+  EXPECT_EQ(rows[2].pace, Pace::None);
+  const ComparisonFacts facts{.words = {}, .seeds = {0, 1}, .yardstick = {.baseline = "base"}};
+  EXPECT_TRUE(has(text_of_comparison("t", rows, facts), "not reached (1 of 2)"));
+}
+
+TEST(Rows, TakeTheTimeToAGivenLoss) {
+  const std::vector<Outcomes> one = {outcomes("base", {run_with(0, 0.8, 0.5)})};
+  const std::vector<Row> rows =
+      rows_of(one, {.baseline = "base", .margin = 0, .target_loss = 1.25});
+  EXPECT_DOUBLE_EQ(rows[0].time_to_loss->mean, 6.25);
+}
+
+TEST(Rows, OfOneSeedHaveNoVerdict) {
+  const std::vector<Outcomes> both = {outcomes("base", {run_with(0, 0.8, 0.5)}),
+                                      outcomes("other", {run_with(0, 0.9, 0.4)})};
+  const std::vector<Row> rows = rows_of(both, {.baseline = "base", .margin = 0.005});
+  EXPECT_NEAR(rows[1].difference->mean, 0.1, 1e-12);
+  EXPECT_FALSE(rows[1].difference->interval);
+  EXPECT_EQ(rows[1].verdict, Verdict::None);
+  const ComparisonFacts facts{.words = {}, .seeds = {0}, .yardstick = {.baseline = "base"}};
+  EXPECT_TRUE(has(text_of_comparison("t", rows, facts), "no verdict (one seed)"));
+  const auto report = json_of_comparison(rows, {}, facts);
+  EXPECT_EQ(report["configurations"][1]["verdict"], "none");
+  EXPECT_TRUE(report["configurations"][1]["difference"]["low"].is_null());
+  EXPECT_TRUE(report["configurations"][0]["verdict"].is_null());
+}
+
+TEST(Rows, WithoutRunsSayWhatFailed) {
+  std::vector<Outcomes> both = {outcomes("base", {run_with(0, 0.8, 0.5), run_with(1, 0.8, 0.5)}),
+                                outcomes("broken", {})};
+  both[1].failures = {{.seed = 0, .why = "no luck"}, {.seed = 1, .why = "none either"}};
+  const ComparisonFacts facts{.words = {}, .seeds = {0, 1}, .yardstick = {.baseline = "base"}};
+  for (const char* baseline : {"base", "broken"}) {
+    const std::vector<Row> rows = rows_of(both, {.baseline = baseline, .margin = 0.005});
+    const std::string text = text_of_comparison("t", rows, facts);
+    EXPECT_TRUE(has(text, "0, 2 failed")) << text;
+    EXPECT_TRUE(has(text, "broken, seed 1 failed: none either")) << text;
+    EXPECT_EQ(rows[1].verdict, Verdict::None);
+    const auto report = json_of_comparison(rows, {}, facts);
+    EXPECT_EQ(report["configurations"][1]["failed"].size(), 2u);
+    EXPECT_TRUE(report["configurations"][1]["accuracy"].is_null());
+  }
+}
+
+}  // namespace
+}  // namespace starling::tool
