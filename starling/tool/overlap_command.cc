@@ -172,7 +172,8 @@ void add_overlap_command(CLI::App& bench) {
   overlap->add_option("-n,--workers", request->workers, "Processes on this machine")
       ->check(CLI::Range(2, 64))
       ->capture_default_str();
-  overlap->add_option("--model", request->model, "mlp, cnn or resnet20: what is exchanged")
+  overlap
+      ->add_option("--model", request->model, "mlp, cnn, small-cnn or resnet20: what is exchanged")
       ->capture_default_str();
   overlap
       ->add_option("--compute", request->compute,

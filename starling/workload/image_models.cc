@@ -41,14 +41,28 @@ struct Mlp final : Network {
   nn::Linear last;
 };
 
+// Two convolutions, each with a pool behind, and two layers without.
+struct CnnSize {
+  std::int64_t pixels;  // of a convolution's side
+  std::int64_t first;
+  std::int64_t second;
+  std::int64_t third;
+};
+constexpr CnnSize kCnn = {5, 32, 64, 128};
+constexpr CnnSize kSmallCnn = {3, 8, 16, 64};
+
 struct Cnn final : Network {
-  explicit Cnn(const ImageShape& shape)
-      : first(register_module(
-            "first", nn::Conv2d(nn::Conv2dOptions(size(shape.channels), 32, 5).padding(2)))),
-        second(register_module("second", nn::Conv2d(nn::Conv2dOptions(32, 64, 5).padding(2)))),
-        third(register_module("third",
-                              nn::Linear(size(64 * (shape.height / 4) * (shape.width / 4)), 128))),
-        last(register_module("last", nn::Linear(128, size(shape.classes)))) {}
+  Cnn(const ImageShape& shape, const CnnSize& by)
+      : first(register_module("first", convolution(size(shape.channels), by.first, by.pixels))),
+        second(register_module("second", convolution(by.first, by.second, by.pixels))),
+        third(register_module(
+            "third",
+            nn::Linear(by.second * size((shape.height / 4) * (shape.width / 4)), by.third))),
+        last(register_module("last", nn::Linear(by.third, size(shape.classes)))) {}
+
+  static nn::Conv2d convolution(std::int64_t in, std::int64_t out, std::int64_t pixels) {
+    return nn::Conv2d(nn::Conv2dOptions(in, out, pixels).padding(pixels / 2));
+  }
 
   at::Tensor forward(const at::Tensor& images) override {
     // ReLU after the pool: the same values at a quarter of the cost.
@@ -165,14 +179,17 @@ class Made final : public ImageModel {
   std::shared_ptr<Network> network_;  // torch's modules want it
 };
 
-constexpr std::array<std::string_view, 3> kNames = {"mlp", "cnn", "resnet20"};
+constexpr std::array<std::string_view, 4> kNames = {"mlp", "cnn", "small-cnn", "resnet20"};
 
 std::shared_ptr<Network> make(std::string_view name, const ImageShape& shape) {
   if (name == "mlp") {
     return std::make_shared<Mlp>(shape);
   }
   if (name == "cnn") {
-    return std::make_shared<Cnn>(shape);
+    return std::make_shared<Cnn>(shape, kCnn);
+  }
+  if (name == "small-cnn") {
+    return std::make_shared<Cnn>(shape, kSmallCnn);
   }
   return std::make_shared<ResNet20>(shape);
 }

@@ -47,7 +47,9 @@ void add_job_options(CLI::App& app, Request& request) {
 
 void add_workload_options(CLI::App& app, ImagesOptions& o) {
   const char* group = "What is trained";
-  app.add_option("--model", o.model, "mlp, cnn or resnet20")->capture_default_str()->group(group);
+  app.add_option("--model", o.model, "mlp, cnn, small-cnn or resnet20")
+      ->capture_default_str()
+      ->group(group);
   app.add_option("--data", o.data, "fashion-mnist or cifar10")->capture_default_str()->group(group);
   app.add_option("--data-folder", o.data_folder,
                  "Where data sets are; default: STARLING_DATA, or as `starling data list` says")

@@ -171,7 +171,7 @@ void settle_algorithm(ImagesOptions& o, std::size_t workers) {
 }
 
 void settle_run(ImagesOptions& o) {
-  require_word("--model", o.model, {"mlp", "cnn", "resnet20"});
+  require_word("--model", o.model, {"mlp", "cnn", "small-cnn", "resnet20"});
   require_word("--data", o.data, {"fashion-mnist", "cifar10"});
   require_between("--batch", static_cast<double>(o.batch), 1, 1e6);
   require(!o.steps || !o.epochs, "--steps and --epochs: give one of them");

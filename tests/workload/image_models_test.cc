@@ -34,6 +34,8 @@ TEST(ImageModels, AsManyParametersAsPublished) {
   EXPECT_EQ(parameters_of("mlp", kColour), 1'707'274);
   EXPECT_EQ(parameters_of("cnn", kGrey), 454'922);
   EXPECT_EQ(parameters_of("cnn", kColour), 579'402);
+  // 8 (9 + 1), 16 (72 + 1), 64 (784 + 1), 10 (64 + 1)
+  EXPECT_EQ(parameters_of("small-cnn", kGrey), 80 + 1'168 + 50'240 + 650);
   EXPECT_EQ(parameters_of("resnet20", kColour), 269'722);
 }
 

@@ -48,7 +48,7 @@ TEST(ImagesOptions, GroupsFitTheJob) {
 
 TEST(ImagesOptions, RefusesWhatMakesNoSense) {
   const std::vector<std::pair<ImagesOptions, std::string>> wrong = {
-      {{.model = "mpl"}, "did you mean 'mlp'? (mlp, cnn, resnet20)"},
+      {{.model = "mpl"}, "did you mean 'mlp'? (mlp, cnn, small-cnn, resnet20)"},
       {{.data = "mnist"}, "--data: unknown 'mnist' (fashion-mnist, cifar10)"},
       {{.batch = 0}, "--batch must be between 1 and 1000000, not 0"},
       {{.steps = -3}, "--steps must be between 1 and 1000000000000, not -3"},
