@@ -17,7 +17,7 @@ namespace {
 
 std::uint64_t schedules() {
   const char* text = std::getenv("STARLING_SCHEDULES");
-  return text == nullptr ? 200 : std::stoull(text);
+  return text == nullptr ? 100 : std::stoull(text);
 }
 
 struct Played {
