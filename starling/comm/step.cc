@@ -444,6 +444,7 @@ class Steps {
 
   Task<void> held_steps(HeldModel& model, Rounds& rounds) {
     const bool waits = options_.algorithm->one_step_behind;
+    rounds.arrived(options_.first);
     for (std::uint64_t t = options_.first; co_await more(t); ++t) {
       const Step step{static_cast<std::int64_t>(t)};
       if (options_.gradient_at_mixed && t > options_.first) {

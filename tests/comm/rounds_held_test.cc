@@ -188,6 +188,27 @@ double progress(Crew crew, std::uint32_t first, std::uint32_t last) {
   return (sums[kTo] - sums[kFrom]) / static_cast<double>(kTo - kFrom) / (last - first);
 }
 
+// The first version holds the initial models: they are there before anybody has taken a step.
+TEST(RoundsHeld, RunsWithEveryTrigger) {
+  for (const char* algorithm : {"starling", "ad-psgd"}) {
+    for (const When when :
+         {When::All, When::First, When::OneSide, When::Initiator, When::Quorum, When::Need}) {
+      Crew crew = starling(5, 3);
+      crew.algorithm = algorithm;
+      crew.schedule = crew.algorithm == "starling" ? "groups" : "pairs";
+      crew.step.trigger->when = when;
+      crew.step.trigger->quorum = 3;
+      crew.step.steps = 30;
+      crew.network.jitter = 2e-4;
+      crew.pace = jitter(3);
+      const Trained t = train(crew);
+      SCOPED_TRACE(testing::Message() << algorithm << ", trigger " << static_cast<int>(when));
+      expect_all_ended(t);
+      EXPECT_GE(t.total().rounds, 5U * 20U);
+    }
+  }
+}
+
 TEST(RoundsHeld, ProgressIsThatOfEveryGradient) {
   Crew crew = starling(8, 3);
   crew.group_size = 4;
