@@ -19,6 +19,7 @@ constexpr double kBottom = 52;
 constexpr double kTitleHeight = 36;
 constexpr double kLegendRow = 20;
 constexpr int kMarks = 6;  // on a line
+constexpr int kTicks = 8;  // on an axis, at most
 
 struct Look {
   const char* colour;  // told apart by those who see few, too (Okabe and Ito)
@@ -93,7 +94,7 @@ struct Range {
   }
 };
 
-// What a panel shows: all of x from 0 on; of y what there is after the first fifth, where curves
+// What a panel shows: all of x from 0 on; of y what there is after the first third, where curves
 // still climb.
 struct Axes {
   Range x;
@@ -117,7 +118,7 @@ Axes axes_of(const std::vector<Band>& bands) {
   Range y;
   for (const Band& band : bands) {
     for (std::size_t i = 0; i < band.mean.size(); ++i) {
-      if (band.mean[i].first >= 0.2 * x.high || i + 1 == band.mean.size()) {
+      if (band.mean[i].first >= x.high / 3 || i + 1 == band.mean.size()) {
         y.include(band.low[i].second);
         y.include(band.high[i].second);
       }
@@ -125,6 +126,57 @@ Axes axes_of(const std::vector<Band>& bands) {
   }
   const double most = x.empty() ? 1 : std::max(x.high, 1e-9) * 1.02;
   return {.x = {.low = 0, .high = most}, .y = y.widened(0.06)};
+}
+
+void add_to(Band& band, double x, const std::vector<double>& values) {
+  Range range;
+  double sum = 0;
+  for (const double value : values) {
+    range.include(value);
+    sum += value;
+  }
+  band.mean.emplace_back(x, sum / static_cast<double>(values.size()));
+  band.low.emplace_back(x, range.low);
+  band.high.emplace_back(x, range.high);
+}
+
+Band band_by_number(const std::vector<const Points*>& curves) {
+  Band band;
+  for (std::size_t i = 0; i < curves.front()->size(); ++i) {
+    double x = 0;
+    std::vector<double> values;
+    for (const Points* points : curves) {
+      x += (*points)[i].first;
+      values.push_back((*points)[i].second);
+    }
+    add_to(band, x / static_cast<double>(curves.size()), values);
+  }
+  return band;
+}
+
+Band band_by_place(const std::vector<const Points*>& curves) {
+  double first = 0;
+  double last = std::numeric_limits<double>::infinity();
+  std::set<double> places;
+  for (const Points* points : curves) {
+    first = std::max(first, points->front().first);
+    last = std::min(last, points->back().first);
+    for (const auto& point : *points) {
+      places.insert(point.first);
+    }
+  }
+  last = std::max(first, last);  // if they share nothing: where the last one begins
+  Band band;
+  for (const double x : places) {
+    if (x >= first && x <= last) {
+      std::vector<double> values;
+      for (const Points* points : curves) {
+        values.push_back(value_at(*points, x));
+      }
+      add_to(band, x, values);
+    }
+  }
+  return band;
 }
 
 // As many digits as tell ticks apart.
@@ -143,13 +195,13 @@ std::string draw_axes(const PlotPanel& panel, const Axes& axes) {
   const double bottom = kPanelHeight - kBottom;
   const double right = kPanelWidth - kRight;
   std::string out;
-  const std::vector<double> columns = ticks_between(axes.x.low, axes.x.high, 6);
+  const std::vector<double> columns = ticks_between(axes.x.low, axes.x.high, kTicks);
   for (const double value : columns) {
     const double x = axes.at_x(value);
     out += fmt::format("<path class=\"grid\" d=\"M{:.1f},{:.1f}V{:.1f}\"/>\n", x, kTop, bottom);
     out += text_at(x, bottom + 16, "middle", tick_text(value, columns[1] - columns[0]));
   }
-  const std::vector<double> rows = ticks_between(axes.y.low, axes.y.high, 6);
+  const std::vector<double> rows = ticks_between(axes.y.low, axes.y.high, kTicks);
   for (const double value : rows) {
     const double y = axes.at_y(value);
     out += fmt::format("<path class=\"grid\" d=\"M{:.1f},{:.1f}H{:.1f}\"/>\n", kLeft, y, right);
@@ -225,7 +277,8 @@ std::string draw_legend(const std::vector<PlotCurve>& curves, double y) {
         at, look.mark);
     out += text_at(kLeft + 70, at + 4, "start", curves[i].name);
   }
-  return out;
+  return out + text_at(kLeft, y + kLegendRow * static_cast<double>(curves.size()) + 4, "start",
+                       "line: mean over seeds; band: from the worst to the best");
 }
 
 }  // namespace
@@ -237,39 +290,13 @@ Band band_of(const std::vector<Points>& seeds) {
       curves.push_back(&points);
     }
   }
-  Band band;
   if (curves.empty()) {
-    return band;
+    return {};
   }
-  double first = curves.front()->front().first;
-  double last = curves.front()->back().first;
-  std::set<double> places;
-  for (const Points* points : curves) {
-    first = std::max(first, points->front().first);
-    last = std::min(last, points->back().first);
-    for (const auto& point : *points) {
-      places.insert(point.first);
-    }
-  }
-  if (first > last) {  // they share nothing: where the last one begins
-    last = first;
-  }
-  for (const double x : places) {
-    if (x < first || x > last) {
-      continue;
-    }
-    double sum = 0;
-    Range range;
-    for (const Points* points : curves) {
-      const double value = value_at(*points, x);
-      sum += value;
-      range.include(value);
-    }
-    band.mean.emplace_back(x, sum / static_cast<double>(curves.size()));
-    band.low.emplace_back(x, range.low);
-    band.high.emplace_back(x, range.high);
-  }
-  return band;
+  const bool is_even = std::all_of(curves.begin(), curves.end(), [&](const Points* points) {
+    return points->size() == curves.front()->size();
+  });
+  return is_even ? band_by_number(curves) : band_by_place(curves);
 }
 
 std::vector<double> ticks_between(double low, double high, int count) {
@@ -296,7 +323,7 @@ std::string draw_plot(const std::string& title, const std::vector<std::vector<Pl
   const std::vector<PlotCurve> named = columns == 0 ? std::vector<PlotCurve>() : lines[0][0].curves;
   const double width = kPanelWidth * static_cast<double>(columns);
   const double legend = kTitleHeight + kPanelHeight * static_cast<double>(lines.size());
-  const double height = legend + kLegendRow * (static_cast<double>(named.size()) + 1);
+  const double height = legend + kLegendRow * (static_cast<double>(named.size()) + 2);
   std::string out = fmt::format(
       "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
       "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0:.0f}\" height=\"{1:.0f}\" "

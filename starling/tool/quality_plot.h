@@ -26,8 +26,9 @@ struct PlotPanel {
 // One line of panels below the other; the legend names the curves of the first.
 std::string draw_plot(const std::string& title, const std::vector<std::vector<PlotPanel>>& lines);
 
-// Mean, least and most of several curves where all of them are: at every x of any of them, by
-// straight lines between points.
+// Mean, least and most of several curves: of their first points, their second ones and so on, at
+// the mean of x. If they have not as many, at every x of any of them that lies within all, by
+// straight lines between points. Requires: x not negative.
 struct Band {
   Points mean;
   Points low;

@@ -24,17 +24,22 @@ TEST(Ticks, AreRoundAndWithin) {
   }
 }
 
-TEST(Band, IsMeanLeastAndMostWhereAllCurvesAre) {
-  const Band band = band_of({{{0, 0}, {10, 10}}, {}, {{5, 1}, {20, 4}}});
-  EXPECT_EQ(band.mean, (Points{{5, 3}, {10, 6}}));
-  EXPECT_EQ(band.low, (Points{{5, 1}, {10, 2}}));
-  EXPECT_EQ(band.high, (Points{{5, 5}, {10, 10}}));
+TEST(Band, IsMeanLeastAndMostPointByPoint) {
+  const Band band = band_of({{{1, 10}, {2, 20}}, {}, {{3, 30}, {6, 24}}});
+  EXPECT_EQ(band.mean, (Points{{2, 20}, {4, 22}}));
+  EXPECT_EQ(band.low, (Points{{2, 10}, {4, 20}}));
+  EXPECT_EQ(band.high, (Points{{2, 30}, {4, 24}}));
   EXPECT_TRUE(band_of({}).mean.empty());
   EXPECT_TRUE(band_of({{}, {}}).mean.empty());
 }
 
-TEST(Band, OfCurvesThatShareNothingIsAPoint) {
-  EXPECT_EQ(band_of({{{1, 3}}, {{2, 5}}}).mean, (Points{{2, 4}}));
+TEST(Band, OfOtherwiseManyPointsIsWhereAllCurvesAre) {
+  const Band band = band_of({{{0, 0}, {10, 10}}, {{5, 1}, {20, 4}, {30, 5}}});
+  EXPECT_EQ(band.mean, (Points{{5, 3}, {10, 6}}));
+  EXPECT_EQ(band.low, (Points{{5, 1}, {10, 2}}));
+  EXPECT_EQ(band.high, (Points{{5, 5}, {10, 10}}));
+  // They share nothing.
+  EXPECT_EQ(band_of({{{1, 3}}, {{2, 5}, {3, 9}}}).mean, (Points{{2, 4}}));
 }
 
 PlotPanel panel_of(const std::string& title) {
