@@ -1,9 +1,7 @@
 #include "starling/workload/run_folder.h"
 
-#include <fcntl.h>
 #include <fmt/chrono.h>
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
@@ -11,6 +9,7 @@
 #include <system_error>
 
 #include "starling/base/error.h"
+#include "starling/workload/durable_file.h"
 
 namespace starling::workload {
 namespace {
@@ -60,34 +59,7 @@ fs::path make_run_folder(const std::string& wanted, std::string_view words) {
 std::string text_of(const nlohmann::ordered_json& value) { return value.dump(2) + "\n"; }
 
 void write_json(const fs::path& file, const nlohmann::ordered_json& value) {
-  const std::string text = text_of(value);
-  const fs::path beside = file.string() + ".part";
-  const int descriptor = open(beside.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-  if (descriptor < 0) {
-    fail("write", file, last_error());
-  }
-  std::string why;
-  for (std::size_t done = 0; done < text.size() && why.empty();) {
-    const ssize_t written = write(descriptor, text.data() + done, text.size() - done);
-    if (written >= 0) {
-      done += static_cast<std::size_t>(written);
-    } else if (errno != EINTR) {
-      why = last_error();
-    }
-  }
-  if (why.empty() && fsync(descriptor) != 0 && errno != EINVAL) {
-    why = last_error();
-  }
-  if (close(descriptor) != 0 && why.empty()) {
-    why = last_error();
-  }
-  if (why.empty() && std::rename(beside.c_str(), file.c_str()) != 0) {
-    why = last_error();
-  }
-  if (!why.empty()) {
-    unlink(beside.c_str());
-    fail("write", file, why);
-  }
+  write_durably(file, text_of(value));
 }
 
 fs::path ledger_file(const fs::path& folder, Rank worker) {
