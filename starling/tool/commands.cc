@@ -9,9 +9,9 @@
 namespace starling::tool {
 
 std::span<const AddCommand> commands() {
-  static constexpr AddCommand kCommands[] = {add_bench_command,    add_data_command,
-                                             add_run_command,      add_simulate_command,
-                                             add_topology_command, add_train_command};
+  static constexpr AddCommand kCommands[] = {
+      add_bench_command,    add_checkpoint_command, add_data_command, add_run_command,
+      add_simulate_command, add_topology_command,   add_train_command};
   return kCommands;
 }
 

@@ -121,7 +121,10 @@ class DataParallel::Impl {
   StepReport emulate(const std::function<void(const std::function<void(std::size_t)>&)>& compute) {
     if (!replica_) {
       lay_out(agreed_order(last_first(parameters_.facts().size())));
+    }
+    if (!emulates_) {
       parameters_.set_gradients(1e-3);
+      emulates_ = true;
     }
     return take_step({}, [&] { compute([&](std::size_t) { ready_next_bucket(); }); });
   }
@@ -252,14 +255,14 @@ class DataParallel::Impl {
   std::string description() const {
     return fmt::format(
         "algorithm {}\nschedule {}\ngroup size {}\nsync period {}\ntrigger {}\nage bound {}\nsteps "
-        "{}\nbucket {}\noverlap {}\ngradient at mixed {}\nbf16 {}\nweigh samples {}\nseed {}\nfirst "
+        "{}\nbucket {}\noverlap {}\ngradient at mixed {}\nbf16 {}\nweigh samples {}\nseed "
+        "{}\nfirst "
         "step {}\norder {}\n{}",
         options_.algorithm, plan_.schedule_name, options_.group_size.value_or(0),
         options_.sync_period.value_or(0), options_.trigger, options_.age_bound.value_or(0),
         options_.steps.value_or(0), options_.bucket_bytes, options_.overlap,
         options_.gradient_at_mixed, options_.bf16, options_.weigh_samples, options_.seed, steps_,
-        fmt::join(options_.order, " "),
-        parameters_.description());
+        fmt::join(options_.order, " "), parameters_.description());
   }
 
   // `early`: the others would wait for steps that do not come, so this worker leaves.
@@ -291,8 +294,7 @@ class DataParallel::Impl {
   }
 
   // Each part of a fused optimizer's memory, with its name in a state.
-  void for_optimizer(
-      const std::function<void(std::size_t, std::byte*, const std::string&)>& each) {
+  void for_optimizer(const std::function<void(std::size_t, std::byte*, const std::string&)>& each) {
     for (const FusedOptimizer::State& kind :
          fused_ ? fused_->state() : std::vector<FusedOptimizer::State>()) {
       for (std::size_t p = 0; p < parameters_.facts().size(); ++p) {
@@ -375,6 +377,8 @@ class DataParallel::Impl {
         options_.ledger.empty() ? comm::Ledger::Sink() : comm::ledger_file(options_.ledger));
     comm::StepOptions steps = plan_.steps;
     steps.shape = {parameters_.type(), replica_->elements(), false};
+    steps.first = first_;
+    steps.push_weight = replica_->last_push_weight();
     steps.series = series_;
     steps.ledger = &*ledger_;
     for (const std::size_t end : layout_->ends()) {
@@ -535,6 +539,7 @@ class DataParallel::Impl {
   std::uint64_t skipped_ = 0;
   Duration waited_{0};
   bool finished_ = false;
+  bool emulates_ = false;
   bool hears_ = false;  // gradients are those of a step
   std::vector<std::size_t> traced_;
   std::size_t next_bucket_ = 0;

@@ -46,10 +46,10 @@ struct TypeName {
   at::ScalarType type;
   std::string_view name;
 };
-constexpr TypeName kTypeNames[] = {
-    {at::kDouble, "F64"}, {at::kFloat, "F32"}, {at::kHalf, "F16"},  {at::kBFloat16, "BF16"},
-    {at::kLong, "I64"},   {at::kInt, "I32"},   {at::kShort, "I16"}, {at::kChar, "I8"},
-    {at::kByte, "U8"},    {at::kBool, "BOOL"}};
+constexpr TypeName kTypeNames[] = {{at::kDouble, "F64"},    {at::kFloat, "F32"}, {at::kHalf, "F16"},
+                                   {at::kBFloat16, "BF16"}, {at::kLong, "I64"},  {at::kInt, "I32"},
+                                   {at::kShort, "I16"},     {at::kChar, "I8"},   {at::kByte, "U8"},
+                                   {at::kBool, "BOOL"}};
 
 Stored stored_tensor(std::string name, const at::Tensor& tensor) {
   const auto* const type =
@@ -252,8 +252,7 @@ at::Tensor ModuleParameters::State::view_of(std::size_t parameter, std::byte* me
 
 Stored ModuleParameters::cut(std::size_t parameter, const std::byte* memory,
                              std::string name) const {
-  return stored_tensor(std::move(name),
-                       state_->view_of(parameter, const_cast<std::byte*>(memory)));
+  return stored_tensor(std::move(name), state_->view_of(parameter, const_cast<std::byte*>(memory)));
 }
 
 void ModuleParameters::paste(std::size_t parameter, std::byte* memory, const train::State& state,

@@ -92,6 +92,7 @@ class Replica final : public comm::Application {
   }
   void update(Step step, comm::Buffer model) override;
   bool update_at_once(const comm::Update& update) override;
+  void weighs(double push_weight) override { push_weight_ = push_weight; }
   Task<void> apart(std::function<void()> work) override { return desk_.run(std::move(work)); }
   bool streams() const override;
   void begin_streaming(comm::Streaming& streaming) override { streaming_ = &streaming; }

@@ -40,9 +40,8 @@ std::vector<FoundCheckpoint> list(const fs::path& checkpoints, std::string_view 
       found.push_back({*step, entry.path()});
     }
   }
-  std::sort(found.begin(), found.end(), [](const FoundCheckpoint& a, const FoundCheckpoint& b) {
-    return a.step < b.step;
-  });
+  std::sort(found.begin(), found.end(),
+            [](const FoundCheckpoint& a, const FoundCheckpoint& b) { return a.step < b.step; });
   return found;
 }
 
@@ -226,13 +225,11 @@ std::vector<std::string> faults_of(const fs::path& checkpoint) {
 void require_whole(const fs::path& checkpoint) {
   const std::vector<std::string> faults = faults_of(checkpoint);
   if (!faults.empty()) {
-    throw Error(ErrorCode::Input,
-                fmt::format("{}; {}", faults.front(), suggestion(checkpoint)));
+    throw Error(ErrorCode::Input, fmt::format("{}; {}", faults.front(), suggestion(checkpoint)));
   }
 }
 
-Unpacked read_whole(const fs::path& checkpoint, const Manifest& manifest,
-                    const std::string& name) {
+Unpacked read_whole(const fs::path& checkpoint, const Manifest& manifest, const std::string& name) {
   const auto facts = std::find_if(manifest.files.begin(), manifest.files.end(),
                                   [&](const FileFacts& known) { return known.name == name; });
   require(facts != manifest.files.end(), "{} does not name {}",

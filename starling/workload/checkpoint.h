@@ -72,9 +72,9 @@ void require_whole(const std::filesystem::path& checkpoint);
 Unpacked read_whole(const std::filesystem::path& checkpoint, const Manifest& manifest,
                     const std::string& name);
 
-// Whether a checkpoint is due after `done` of `steps` steps: every so many, and after the last. Rows
-// that wait for nobody are saved right after a sync, at the first one then (`sync_period` steps; 0:
-// there are none).
+// Whether a checkpoint is due after `done` of `steps` steps: every so many, and after the last.
+// Rows that wait for nobody are saved right after a sync, at the first one then (`sync_period`
+// steps; 0: there are none).
 bool is_checkpoint_due(std::uint64_t done, std::uint64_t steps, std::uint64_t every,
                        std::uint64_t sync_period);
 

@@ -164,8 +164,7 @@ std::string CheckpointWriter::write_own(const fs::path& partial, train::State st
 std::string CheckpointWriter::write_consensus(const fs::path& partial, Lead& lead) const {
   return failure_of([&] {
     const Packed packed =
-        pack(lead.consensus,
-             {{"format", "pt"}, {"step", fmt::format("{}", lead.manifest.step)}});
+        pack(lead.consensus, {{"format", "pt"}, {"step", fmt::format("{}", lead.manifest.step)}});
     const Pieces pieces = packed.pieces();
     lead.manifest.files = {facts_of(kConsensusFile, pieces)};
     write_durably(partial / kConsensusFile, pieces);
@@ -186,12 +185,15 @@ std::string CheckpointWriter::gather(const fs::path& partial, Manifest& manifest
   for (const std::uint32_t rank : manifest.ranks) {
     const fs::path note = partial / note_of(rank);
     std::error_code error;
+    if (rank == options_.rank.value && !fs::exists(note, error)) {
+      continue;  // this worker knows why
+    }
     while (!fs::exists(note, error)) {
       const bool is_lost = is_dead(rank) && !fs::exists(note, error);
       if (is_lost || stop.stop_requested() || Clock::now() > until) {
-        problem = fmt::format("worker {} {}", rank,
-                              is_lost ? "was lost before it had written its part"
-                                      : "has not written its part");
+        problem = fmt::format(
+            "worker {} {}", rank,
+            is_lost ? "was lost before it had written its part" : "has not written its part");
         break;
       }
       std::this_thread::sleep_for(kLook);

@@ -1,10 +1,10 @@
 // Writes checkpoints behind training: one thread per worker. Every worker writes its own file into
-// the partial folder and says so there (worker-RANK.json: size and checksum, or why not). The leader
-// also writes the consensus, waits for everyone's, writes the manifest, gives the folder its final
-// name, and deletes all but the newest `keep`.
+// the partial folder and says so there (worker-RANK.json: size and checksum, or why not). The
+// leader also writes the consensus, waits for everyone's, writes the manifest, gives the folder its
+// final name, and deletes all but the newest `keep`.
 //
-// What goes wrong (a full disk, a worker that is lost meanwhile) is said in one line on stderr; that
-// checkpoint is dropped, and training goes on.
+// What goes wrong (a full disk, a worker that is lost meanwhile) is said in one line on stderr;
+// that checkpoint is dropped, and training goes on.
 //
 // Threads: one, the training's. All workers of a checkpoint share a file system.
 #pragma once

@@ -25,7 +25,8 @@ namespace fs = std::filesystem;
 
 class Descriptor {
  public:
-  Descriptor(const fs::path& path, int flags) : number_(open(path.c_str(), flags | O_CLOEXEC, 0666)) {}
+  Descriptor(const fs::path& path, int flags)
+      : number_(open(path.c_str(), flags | O_CLOEXEC, 0666)) {}
   ~Descriptor() {
     if (number_ >= 0) {
       close(number_);

@@ -13,9 +13,7 @@ namespace {
 using nlohmann::ordered_json;
 
 std::string shown(const ordered_json& value) {
-  return value.is_null()     ? "none"
-         : value.is_string() ? value.get<std::string>()
-                             : value.dump();
+  return value.is_null() ? "none" : value.is_string() ? value.get<std::string>() : value.dump();
 }
 
 bool is_on_as_many(const Manifest& manifest, std::size_t workers) {
@@ -51,9 +49,8 @@ Resumption find_resumption(const std::string& given) {
 
 bool may_differ(std::string_view name) {
   constexpr std::array<std::string_view, 12> kFree = {
-      "epochs",          "steps",         "eval_every", "no_evaluation",    "evaluate_batch",
-      "warm_up_steps",   "delay",         "pace",       "checkpoint_every", "keep",
-      "resume",          "data_folder"};
+      "epochs", "steps", "eval_every",       "no_evaluation", "evaluate_batch", "warm_up_steps",
+      "delay",  "pace",  "checkpoint_every", "keep",          "resume",         "data_folder"};
   return std::find(kFree.begin(), kFree.end(), name) != kFree.end();
 }
 
@@ -76,13 +73,12 @@ train::State state_of_worker(const Resumption& resumption, Rank rank, std::size_
                              double samples_per_step) {
   const Manifest& manifest = resumption.manifest;
   const std::uint32_t from = manifest.ranks[rank.index() % manifest.ranks.size()];
-  train::State state = state_of(
-      read_whole(resumption.checkpoint, manifest, worker_file(Rank{from})));
+  train::State state =
+      state_of(read_whole(resumption.checkpoint, manifest, worker_file(Rank{from})));
   if (is_on_as_many(manifest, workers)) {
     return state;
   }
-  put_consensus(state,
-                read_whole(resumption.checkpoint, manifest, kConsensusFile).tensors);
+  put_consensus(state, read_whole(resumption.checkpoint, manifest, kConsensusFile).tensors);
   // Two workers must not draw the same.
   std::erase_if(state.tensors,
                 [](const train::Stored& tensor) { return tensor.name == "random/cpu"; });

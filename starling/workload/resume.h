@@ -1,8 +1,8 @@
 // Goes on from a checkpoint: which options may differ, and what a worker takes of it.
 //
 // On as many workers everybody takes its own file, and rows that wait for everyone go on bit for
-// bit. On another number everybody begins with the consensus, with the optimizer state of one of the
-// old workers, and after as many steps of its own size as make up the samples seen.
+// bit. On another number everybody begins with the consensus, with the optimizer state of one of
+// the old workers, and after as many steps of its own size as make up the samples seen.
 #pragma once
 
 #include <cstddef>

@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <cstring>
 #include <ctime>
+#include <fstream>
 #include <system_error>
 
 #include "starling/base/error.h"
@@ -21,6 +22,10 @@ namespace fs = std::filesystem;
 }
 
 std::string last_error() { return std::generic_category().message(errno); }
+
+fs::path metrics_file(const fs::path& folder, Rank worker) {
+  return folder / fmt::format("metrics-{}.jsonl", worker.value);
+}
 
 // False if it was there.
 bool make_folder(const fs::path& folder) {
@@ -66,9 +71,34 @@ fs::path ledger_file(const fs::path& folder, Rank worker) {
   return folder / fmt::format("ledger-{}.jsonl", worker.value);
 }
 
-Metrics::Metrics(const fs::path& folder, Rank worker)
-    : path_(folder / fmt::format("metrics-{}.jsonl", worker.value)),
-      file_(std::fopen(path_.c_str(), "we")) {
+std::vector<nlohmann::ordered_json> continue_files(const fs::path& folder, Rank worker,
+                                                   std::uint64_t step) {
+  std::error_code error;
+  const fs::path ledger = ledger_file(folder, worker);
+  fs::rename(ledger, folder / fmt::format("ledger-{}.before-{}.jsonl", worker.value, step), error);
+  const fs::path metrics = metrics_file(folder, worker);
+  std::vector<nlohmann::ordered_json> kept;
+  std::string text;
+  std::ifstream lines(metrics);
+  for (std::string line; std::getline(lines, line);) {
+    nlohmann::ordered_json json = nlohmann::ordered_json::parse(line, nullptr, false);
+    if (!json.is_object()) {
+      continue;  // torn
+    }
+    const auto at = json.value("step", std::uint64_t{0});
+    if (at < step || (at == step && json.value("kind", "") == "evaluation")) {
+      text += line + "\n";
+      kept.push_back(std::move(json));
+    }
+  }
+  if (lines.is_open()) {
+    write_durably(metrics, text);
+  }
+  return kept;
+}
+
+Metrics::Metrics(const fs::path& folder, Rank worker, bool appends)
+    : path_(metrics_file(folder, worker)), file_(std::fopen(path_.c_str(), appends ? "ae" : "we")) {
   require_done(file_ != nullptr);
 }
 
@@ -81,6 +111,8 @@ void Metrics::write(const nlohmann::ordered_json& line) {
     require_done(std::fflush(file_.get()) == 0);
   }
 }
+
+void Metrics::flush() { require_done(std::fflush(file_.get()) == 0); }
 
 void Metrics::close() { require_done(std::fclose(file_.release()) == 0); }
 
