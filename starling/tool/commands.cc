@@ -11,8 +11,8 @@ namespace starling::tool {
 
 std::span<const AddCommand> commands() {
   static constexpr AddCommand kCommands[] = {
-      add_bench_command,    add_compare_command,  add_data_command, add_run_command,
-      add_simulate_command, add_topology_command, add_train_command};
+      add_bench_command, add_checkpoint_command, add_compare_command,  add_data_command,
+      add_run_command,   add_simulate_command,   add_topology_command, add_train_command};
   return kCommands;
 }
 

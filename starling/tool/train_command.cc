@@ -184,10 +184,16 @@ void add_train_command(CLI::App& app) {
 void add_data_command(CLI::App& app) {
   add_passed_on(app, "data", "Which data sets are there, and how to have the others",
                 [](Words words) {
-                  words.insert(words.begin(), "data");
-                  words.insert(words.begin(), find_trainer());
+                  words.insert(words.begin(), {find_trainer(), "data"});
                   become(std::move(words));
                 });
+}
+
+void add_checkpoint_command(CLI::App& app) {
+  add_passed_on(app, "checkpoint", "Checkpoints of a run: list, verify, export", [](Words words) {
+    words.insert(words.begin(), {find_trainer(), "checkpoint"});
+    become(std::move(words));
+  });
 }
 
 }  // namespace starling::tool

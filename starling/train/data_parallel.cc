@@ -66,14 +66,27 @@ class DataParallel::Impl {
       groups_.push_back((options_.group_of ? options_.group_of : by_dimensions)(
           parameter.name, parameter.dimensions));
     }
+    if (options_.resume) {
+      parameters_.restore(*options_.resume);
+      options_.order = options_.resume->order;
+      steps_ = first_ = options_.resume->step;
+    }
+    require(!options_.steps || steps_ <= *options_.steps,
+            "the run that is resumed has taken {} steps already, more than {}", steps_,
+            options_.steps.value_or(0));
     agree(assembly_, workers_, description());
-    std::vector<std::byte> values = parameters_.values();
-    assembly_.broadcast(values);
-    parameters_.set_values(values);
+    if (!options_.resume) {
+      std::vector<std::byte> values = parameters_.values();
+      assembly_.broadcast(values);
+      parameters_.set_values(values);
+    }
     if (const auto* own = std::get_if<TorchOptimizer>(&optimizer_)) {
       parameters_.use(own->make);
     } else {
       make_fused(1);  // says now if a value is out of range
+    }
+    if (options_.resume) {
+      parameters_.restore_beside(*options_.resume);
     }
     parameters_.on_gradient([this](std::size_t parameter) { on_gradient(parameter); });
     if (!options_.order.empty()) {
@@ -108,7 +121,10 @@ class DataParallel::Impl {
   StepReport emulate(const std::function<void(const std::function<void(std::size_t)>&)>& compute) {
     if (!replica_) {
       lay_out(agreed_order(last_first(parameters_.facts().size())));
+    }
+    if (!emulates_) {
       parameters_.set_gradients(1e-3);
+      emulates_ = true;
     }
     return take_step({}, [&] { compute([&](std::size_t) { ready_next_bucket(); }); });
   }
@@ -155,6 +171,33 @@ class DataParallel::Impl {
     return consensus;
   }
 
+  State state() {
+    State state;
+    state.step = steps_;
+    state.samples = samples();
+    state.tensors = parameters_.stored();
+    const auto facts = parameters_.facts();
+    if (replica_) {
+      state.push_weight = replica_->last_push_weight();
+      state.previous_norm = replica_->last_norm();
+      for (const FlatLayout::Place& place : layout_->places()) {
+        state.order.push_back(facts[place.parameter].name);
+      }
+      for (std::size_t p = 0; p < facts.size(); ++p) {
+        state.taken[facts[p].name] = replica_->taken()[p];
+      }
+      for_optimizer([&](std::size_t parameter, std::byte* memory, const std::string& name) {
+        state.tensors.push_back(parameters_.cut(parameter, memory, name));
+      });
+    }
+    for (Stored& stored : parameters_.stored_beside()) {
+      state.tensors.push_back(std::move(stored));
+    }
+    return state;
+  }
+
+  std::vector<Stored> values() const { return parameters_.stored(); }
+
   void finish() {
     if (finished_) {
       return;
@@ -184,7 +227,7 @@ class DataParallel::Impl {
 
   Totals totals() {
     Totals totals;
-    totals.steps = steps_;
+    totals.steps = steps_ - first_;
     totals.skipped = skipped_;
     totals.waited = std::chrono::duration_cast<Seconds>(waited_);
     comm::LedgerTotals ledger;
@@ -211,13 +254,16 @@ class DataParallel::Impl {
 
   std::string description() const {
     return fmt::format(
-        "algorithm {}\nschedule {}\ngroup size {}\nsync period {}\ntrigger {}\nage bound {}\nsteps "
-        "{}\nbucket {}\noverlap {}\ngradient at mixed {}\nbf16 {}\nweigh samples {}\nseed {}\n{}",
-        options_.algorithm, plan_.schedule_name, options_.group_size.value_or(0),
-        options_.sync_period.value_or(0), options_.trigger, options_.age_bound.value_or(0),
-        options_.steps.value_or(0), options_.bucket_bytes, options_.overlap,
-        options_.gradient_at_mixed, options_.bf16, options_.weigh_samples, options_.seed,
-        parameters_.description());
+        "algorithm {}\nschedule {}\ngroup size {}\npeers {}\naveraging {}\nsync period {}\ntrigger "
+        "{}\nage bound {}\nsteps "
+        "{}\nbucket {}\noverlap {}\ngradient at mixed {}\nbf16 {}\nweigh samples {}\nseed "
+        "{}\nfirst "
+        "step {}\norder {}\n{}",
+        options_.algorithm, plan_.schedule_name, options_.group_size.value_or(0), options_.peers,
+        options_.averaging, options_.sync_period.value_or(0), options_.trigger,
+        options_.age_bound.value_or(0), options_.steps.value_or(0), options_.bucket_bytes,
+        options_.overlap, options_.gradient_at_mixed, options_.bf16, options_.weigh_samples,
+        options_.seed, steps_, fmt::join(options_.order, " "), parameters_.description());
   }
 
   // `early`: the others would wait for steps that do not come, so this worker leaves.
@@ -246,6 +292,36 @@ class DataParallel::Impl {
           }
         },
         optimizer_);
+  }
+
+  // Each part of a fused optimizer's memory, with its name in a state.
+  void for_optimizer(const std::function<void(std::size_t, std::byte*, const std::string&)>& each) {
+    for (const FusedOptimizer::State& kind :
+         fused_ ? fused_->state() : std::vector<FusedOptimizer::State>()) {
+      for (std::size_t p = 0; p < parameters_.facts().size(); ++p) {
+        each(p, kind.values.blob.data,
+             fmt::format("optimizer/{}/{}", kind.name, parameters_.facts()[p].name));
+      }
+    }
+  }
+
+  // Before the first step, when everything lies where it will.
+  void take_up(const State& state) {
+    if (state.order.empty()) {
+      return;  // nobody had taken a step
+    }
+    parameters_.restore_masters(state);
+    for_optimizer([&](std::size_t parameter, std::byte* memory, const std::string& name) {
+      parameters_.paste(parameter, memory, state, name);
+    });
+    std::vector<std::int64_t> taken;
+    for (const ParameterFacts& parameter : parameters_.facts()) {
+      const auto found = state.taken.find(parameter.name);
+      require(found != state.taken.end(), "the checkpoint has no number of steps of {}",
+              parameter.name);
+      taken.push_back(found->second);
+    }
+    replica_->resume(state.step, std::move(taken), state.previous_norm, state.push_weight);
   }
 
   // As rank 0 has it; parameters that had no gradient come last.
@@ -286,6 +362,10 @@ class DataParallel::Impl {
     replica_.emplace(desk_, workers_, *layout_, parameters_.facts(), groups_, parameters_.flat(),
                      fused_.get(), parameters_, options);
     missing_.resize(layout_->buckets());
+    if (options_.resume) {
+      take_up(*options_.resume);
+      options_.resume.reset();
+    }
     if (plan_.algorithm != nullptr) {
       start(size);
     }
@@ -298,6 +378,8 @@ class DataParallel::Impl {
         options_.ledger.empty() ? comm::Ledger::Sink() : comm::ledger_file(options_.ledger));
     comm::StepOptions steps = plan_.steps;
     steps.shape = {parameters_.type(), replica_->elements(), false};
+    steps.first = first_;
+    steps.push_weight = replica_->last_push_weight();
     steps.series = series_;
     steps.ledger = &*ledger_;
     for (const std::size_t end : layout_->ends()) {
@@ -305,7 +387,7 @@ class DataParallel::Impl {
     }
     steps.parts.back() = steps.shape.bytes();
     program_ = workers_.start([this, steps](comm::Engine& engine) { return train(engine, steps); });
-    desk_.serve_until(0);
+    desk_.serve_until(first_);
   }
 
   Task<void> train(comm::Engine& engine, comm::StepOptions steps) {
@@ -454,9 +536,11 @@ class DataParallel::Impl {
   std::size_t copies_ = 0;
 
   std::uint64_t steps_ = 0;
+  std::uint64_t first_ = 0;  // step of this run
   std::uint64_t skipped_ = 0;
   Duration waited_{0};
   bool finished_ = false;
+  bool emulates_ = false;
   bool hears_ = false;  // gradients are those of a step
   std::vector<std::size_t> traced_;
   std::size_t next_bucket_ = 0;
@@ -483,6 +567,8 @@ std::size_t DataParallel::buckets() const { return impl_->buckets(); }
 Consensus DataParallel::with_consensus_model(const std::function<void()>& look) {
   return impl_->with_consensus_model(look);
 }
+State DataParallel::state() const { return impl_->state(); }
+std::vector<Stored> DataParallel::values() const { return impl_->values(); }
 void DataParallel::finish() { impl_->finish(); }
 double DataParallel::lr() const { return impl_->lr(); }
 double DataParallel::samples() const { return impl_->samples(); }

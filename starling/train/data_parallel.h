@@ -32,6 +32,7 @@
 #include "starling/train/care.h"
 #include "starling/train/learning_rate.h"
 #include "starling/train/optimizer.h"
+#include "starling/train/state.h"
 
 namespace at {
 class Tensor;
@@ -95,6 +96,10 @@ struct Options {
   bool weigh_samples = false;
 
   std::string ledger = "";  // a file; empty: none
+
+  // Goes on where state() was taken, in place of rank 0's values: `steps` counts those of the run
+  // before, and `order` is its. Shared, for each worker's own is large.
+  std::shared_ptr<const State> resume = nullptr;
 };
 
 // What differs in one step.
@@ -116,7 +121,7 @@ struct Consensus {
 };
 
 struct Totals {
-  std::uint64_t steps = 0;
+  std::uint64_t steps = 0;  // taken here
   std::uint64_t skipped = 0;
   std::uint64_t void_rounds = 0;
   double stale_fraction = 0;  // of contributions of this worker's groups, that were late
@@ -152,6 +157,14 @@ class DataParallel {
   // in the model, and puts the own back. Training is bit for bit as without it. Collective; also
   // after finish().
   Consensus with_consensus_model(const std::function<void()>& look);
+
+  // This worker's training as it is between two steps, for Options::resume: a copy. With rows that
+  // wait for everyone, on as many workers, what follows has the same bits. With the others it is
+  // the own model, as if everybody had just begun with it.
+  State state() const;
+  // Parameters and buffers as they are now, as state() has them: inside with_consensus_model() the
+  // average of all.
+  std::vector<Stored> values() const;
 
   // No more steps here: waits for the others if all take as many and this worker has taken them,
   // leaves otherwise.

@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <sstream>
 
 #include "starling/base/error.h"
 
@@ -41,6 +42,54 @@ std::string shape_of(const at::Tensor& tensor) {
   return text + "]";
 }
 
+struct TypeName {
+  at::ScalarType type;
+  std::string_view name;
+};
+constexpr TypeName kTypeNames[] = {{at::kDouble, "F64"},    {at::kFloat, "F32"}, {at::kHalf, "F16"},
+                                   {at::kBFloat16, "BF16"}, {at::kLong, "I64"},  {at::kInt, "I32"},
+                                   {at::kShort, "I16"},     {at::kChar, "I8"},   {at::kByte, "U8"},
+                                   {at::kBool, "BOOL"}};
+
+Stored stored_tensor(std::string name, const at::Tensor& tensor) {
+  const auto* const type =
+      std::find_if(std::begin(kTypeNames), std::end(kTypeNames),
+                   [&](const TypeName& known) { return known.type == tensor.scalar_type(); });
+  require(type != std::end(kTypeNames), "{} is of type {}, which cannot be stored", name,
+          c10::toString(tensor.scalar_type()));
+  const at::Tensor plain = tensor.detach().contiguous();
+  const auto* data = static_cast<const std::byte*>(plain.data_ptr());
+  return {.name = std::move(name),
+          .type = std::string(type->name),
+          .shape = tensor.sizes().vec(),
+          .bytes = {data, data + plain.nbytes()}};
+}
+
+// A tensor on its bytes, which outlive it.
+at::Tensor tensor_of(const Stored& stored) {
+  const auto* const type =
+      std::find_if(std::begin(kTypeNames), std::end(kTypeNames),
+                   [&](const TypeName& known) { return known.name == stored.type; });
+  require(type != std::end(kTypeNames), "{} is stored as {}, which is not known", stored.name,
+          stored.type);
+  at::Tensor tensor = at::from_blob(const_cast<std::byte*>(stored.bytes.data()), stored.shape,
+                                    at::TensorOptions(type->type));
+  require(tensor.nbytes() == stored.bytes.size(), "{} is stored with {} bytes, not {}", stored.name,
+          stored.bytes.size(), tensor.nbytes());
+  return tensor;
+}
+
+// The stored tensor of that name, if it fits `like` in shape.
+at::Tensor find_like(const State& state, const std::string& name, const at::Tensor& like) {
+  const Stored* stored = state.find(name);
+  require(stored != nullptr, "the checkpoint is of another model or optimizer: it has no {}", name);
+  at::Tensor value = tensor_of(*stored);
+  require(value.sizes() == like.sizes(),
+          "the checkpoint is of another model: {} is {} there and {} here", name, shape_of(value),
+          shape_of(like));
+  return value;
+}
+
 void require_cpu(const std::string& name, const at::Tensor& tensor) {
   require(tensor.device().is_cpu(), "{} lies on {}: only models on the CPU are supported yet", name,
           tensor.device().str());
@@ -58,10 +107,13 @@ struct ModuleParameters::State {
     std::size_t begin = 0;
   };
   explicit State(torch::nn::Module& owner) : module(owner) {}
+  // Of the flat model, or of memory that lies as it does.
+  at::Tensor view_of(std::size_t parameter, std::byte* memory) const;
   torch::nn::Module& module;
   std::vector<Trainable> trainable;
   std::vector<ParameterFacts> facts;
   std::vector<std::pair<std::string, at::Tensor>> all;  // parameters and buffers
+  std::vector<std::string> keys;                        // of them, in a stored state
   std::vector<at::Tensor> float_buffers;
   std::shared_ptr<Listener> listener = std::make_shared<Listener>();
   at::ScalarType type = at::kFloat;
@@ -82,6 +134,7 @@ ModuleParameters::ModuleParameters(torch::nn::Module& module)
     }
     require_cpu("parameter " + item.key(), tensor);
     s.all.emplace_back("parameter " + item.key(), tensor);
+    s.keys.push_back("parameter/" + item.key());
     if (!tensor.requires_grad()) {
       s.all.back().first += " (frozen)";
       continue;
@@ -99,6 +152,7 @@ ModuleParameters::ModuleParameters(torch::nn::Module& module)
     if (item.value().defined()) {
       require_cpu("buffer " + item.key(), item.value());
       s.all.emplace_back("buffer " + item.key(), item.value());
+      s.keys.push_back("buffer/" + item.key());
       if (at::isFloatingType(item.value().scalar_type())) {
         s.float_buffers.push_back(item.value());
       }
@@ -144,6 +198,109 @@ void ModuleParameters::set_values(std::span<const std::byte> values) {
     }
     begin += plain.nbytes();
     tensor.detach().copy_(plain);
+  }
+}
+
+std::vector<Stored> ModuleParameters::stored() const {
+  std::vector<Stored> tensors;
+  for (std::size_t i = 0; i < state_->all.size(); ++i) {
+    const at::Tensor& own = state_->all[i].second;
+    const auto is_it = [&](const State::Trainable& known) { return known.tensor.is_same(own); };
+    const auto trained = std::find_if(state_->trainable.begin(), state_->trainable.end(), is_it);
+    const bool has_master = trained != state_->trainable.end() && trained->master.defined();
+    tensors.push_back(stored_tensor(state_->keys[i], has_master ? trained->master : own));
+  }
+  return tensors;
+}
+
+void ModuleParameters::restore(const train::State& state) {
+  const at::NoGradGuard no_gradients;
+  for (std::size_t i = 0; i < state_->all.size(); ++i) {
+    at::Tensor own = state_->all[i].second.detach();
+    const at::Tensor value = find_like(state, state_->keys[i], own);
+    require(value.scalar_type() == own.scalar_type() ||
+                (value.scalar_type() == state_->type && at::isFloatingType(own.scalar_type())),
+            "the checkpoint is of another model: {} is {} there and {} here", state_->keys[i],
+            c10::toString(value.scalar_type()), c10::toString(own.scalar_type()));
+    own.copy_(value);
+  }
+  for (const Stored& stored : state.tensors) {
+    const bool is_value =
+        stored.name.starts_with("parameter/") || stored.name.starts_with("buffer/");
+    require(!is_value || std::find(state_->keys.begin(), state_->keys.end(), stored.name) !=
+                             state_->keys.end(),
+            "the checkpoint is of another model: it has {}, which this one has not", stored.name);
+  }
+}
+
+void ModuleParameters::restore_masters(const train::State& state) {
+  const at::NoGradGuard no_gradients;
+  for (std::size_t i = 0; i < state_->trainable.size(); ++i) {
+    State::Trainable& own = state_->trainable[i];
+    if (own.master.defined()) {
+      own.master.copy_(find_like(state, "parameter/" + state_->facts[i].name, own.master));
+    }
+  }
+}
+
+at::Tensor ModuleParameters::State::view_of(std::size_t parameter, std::byte* memory) const {
+  const Trainable& own = trainable[parameter];
+  const at::Tensor& form = own.master.defined() ? own.master : own.tensor;
+  return at::from_blob(memory + own.begin * (type == at::kDouble ? 8 : 4), form.sizes(),
+                       form.strides(), at::TensorOptions(type));
+}
+
+Stored ModuleParameters::cut(std::size_t parameter, const std::byte* memory,
+                             std::string name) const {
+  return stored_tensor(std::move(name), state_->view_of(parameter, const_cast<std::byte*>(memory)));
+}
+
+void ModuleParameters::paste(std::size_t parameter, std::byte* memory, const train::State& state,
+                             const std::string& name) const {
+  const at::NoGradGuard no_gradients;
+  at::Tensor into = state_->view_of(parameter, memory);
+  into.copy_(find_like(state, name, into));
+}
+
+std::vector<Stored> ModuleParameters::stored_beside() const {
+  std::vector<Stored> tensors;
+  at::Generator generator = at::detail::getDefaultCPUGenerator();
+  {
+    const std::lock_guard lock(generator.mutex());
+    tensors.push_back(stored_tensor("random/cpu", generator.get_state()));
+  }
+  if (state_->optimizer) {
+    torch::serialize::OutputArchive archive;
+    state_->optimizer->save(archive);
+    std::ostringstream stream;
+    archive.save_to(stream);
+    const std::string text = stream.str();
+    const auto bytes = std::as_bytes(std::span(text));
+    tensors.push_back({.name = "torch_optimizer",
+                       .type = "U8",
+                       .shape = {static_cast<std::int64_t>(bytes.size())},
+                       .bytes = {bytes.begin(), bytes.end()}});
+  }
+  return tensors;
+}
+
+void ModuleParameters::restore_beside(const train::State& state) {
+  if (const Stored* random = state.find("random/cpu")) {
+    at::Generator generator = at::detail::getDefaultCPUGenerator();
+    const std::lock_guard lock(generator.mutex());
+    generator.set_state(tensor_of(*random).clone());
+  }
+  const Stored* optimizer = state.find("torch_optimizer");
+  require(state.order.empty() || (optimizer != nullptr) == (state_->optimizer != nullptr),
+          "the checkpoint was made with {}, and this is {}",
+          optimizer != nullptr ? "an optimizer of torch" : "a fused optimizer",
+          optimizer != nullptr ? "a fused one" : "one of torch");
+  if (optimizer != nullptr && state_->optimizer) {
+    std::istringstream stream(std::string(reinterpret_cast<const char*>(optimizer->bytes.data()),
+                                          optimizer->bytes.size()));
+    torch::serialize::InputArchive archive;
+    archive.load_from(stream);
+    state_->optimizer->load(archive);
   }
 }
 

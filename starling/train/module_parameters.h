@@ -16,6 +16,7 @@
 #include "starling/comm/buffer.h"
 #include "starling/train/flat_layout.h"
 #include "starling/train/replica.h"
+#include "starling/train/state.h"
 
 namespace at {
 class Tensor;
@@ -47,6 +48,23 @@ class ModuleParameters final : public Parameters {
   // All values of parameters and buffers, one after the other, and back.
   std::vector<std::byte> values() const;
   void set_values(std::span<const std::byte> values);
+
+  // All parameters and buffers as "parameter/NAME" and "buffer/NAME"; of narrower parameters what
+  // the flat model has, once there is one.
+  std::vector<Stored> stored() const;
+  // And back. Throws Error{Input} naming the first that differs from this model in name, shape or
+  // type. What the flat model has more precisely is put there by restore_masters(), once there is
+  // one.
+  void restore(const State& state);
+  void restore_masters(const State& state);
+  // The part of `parameter` in memory that lies as the flat model does (of an optimizer), and back;
+  // `name` is what it is called. Throws Error{Input} if it is not there, or another's.
+  Stored cut(std::size_t parameter, const std::byte* memory, std::string name) const;
+  void paste(std::size_t parameter, std::byte* memory, const State& state,
+             const std::string& name) const;
+  // "random/cpu" and, if use() was called, "torch_optimizer"; and back, if they are there.
+  std::vector<Stored> stored_beside() const;
+  void restore_beside(const State& state);
 
   // Told whenever a gradient has been added to parameter `parameter`.
   void on_gradient(std::function<void(std::size_t parameter)> listener);

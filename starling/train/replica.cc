@@ -48,6 +48,16 @@ Replica::Replica(Desk& desk, comm::Workers& workers, const FlatLayout& layout,
       taken_(facts.size(), 0),
       squares_(facts.size(), 0) {}
 
+void Replica::resume(std::uint64_t step, std::vector<std::int64_t> taken, double last_norm,
+                     double push_weight) {
+  check(taken.size() == taken_.size(), "steps of {} parameters, not {}", taken.size(),
+        taken_.size());
+  step_ = step == 0 ? 0 : step - 1;
+  taken_ = std::move(taken);
+  norm_ = last_norm;
+  push_weight_ = push_weight;
+}
+
 bool Replica::streams() const {
   return sends_gradients() || (optimizer_ != nullptr && options_.overlap);
 }

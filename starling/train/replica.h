@@ -6,6 +6,7 @@
 // engine, and hands its work to the application's thread.
 #pragma once
 
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -59,6 +60,14 @@ class Replica final : public comm::Application {
           const ReplicaOptions& options);
 
   // --- The application's ---
+  // What it remembers from step to step, beside the model and the optimizer's state: steps of each
+  // parameter, the norm of the last gradient, the weight of push-sum rows. And back, before the
+  // first step, which is number `step`.
+  std::span<const std::int64_t> taken() const { return taken_; }
+  double last_norm() const { return std::isfinite(norm_) ? norm_ : previous_norm_; }
+  double last_push_weight() const { return push_weight_; }
+  void resume(std::uint64_t step, std::vector<std::int64_t> taken, double last_norm,
+              double push_weight);
   void begin_step(std::uint64_t step, double samples, double gradient_scale);
   // Bucket `bucket` has all its gradients, or will get no more; in order.
   void bucket_ready(std::size_t bucket);
@@ -83,6 +92,7 @@ class Replica final : public comm::Application {
   }
   void update(Step step, comm::Buffer model) override;
   bool update_at_once(const comm::Update& update) override;
+  void weighs(double push_weight) override { push_weight_ = push_weight; }
   Task<void> apart(std::function<void()> work) override { return desk_.run(std::move(work)); }
   bool streams() const override;
   void begin_streaming(comm::Streaming& streaming) override { streaming_ = &streaming; }
@@ -133,6 +143,7 @@ class Replica final : public comm::Application {
   double gradient_scale_ = 1;
   bool skipped_ = false;
   double norm_ = 0;
+  double push_weight_ = 1;  // the engine's during a step
   double previous_norm_ = 0;
   std::vector<double> squares_;  // of each parameter's gradient in this step
   Duration waited_{0};

@@ -48,6 +48,14 @@ std::string md5(std::span<const std::uint8_t> bytes) {
   return digest.end();
 }
 
+std::string sha256(std::span<const std::span<const std::byte>> pieces) {
+  Digest digest(EVP_sha256());
+  for (const std::span<const std::byte> piece : pieces) {
+    digest.add({reinterpret_cast<const std::uint8_t*>(piece.data()), piece.size()});
+  }
+  return digest.end();
+}
+
 std::string sha256_of_file(const std::filesystem::path& file) {
   std::ifstream in(file, std::ios::binary);
   Digest digest(EVP_sha256());

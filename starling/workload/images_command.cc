@@ -12,6 +12,7 @@
 #include "starling/base/error.h"
 #include "starling/workload/image_data.h"
 #include "starling/workload/images_options.h"
+#include "starling/workload/resume.h"
 #include "starling/workload/train_images.h"
 
 namespace starling::workload {
@@ -40,6 +41,17 @@ void add_job_options(CLI::App& app, Request& request) {
       ->group(group);
   app.add_option("--out", o.out,
                  "Folder of the run, new or empty; default: runs/DATE-ALGORITHM-MODEL")
+      ->group(group);
+  app.add_option("--checkpoint-every", o.checkpoint_every,
+                 "Steps between checkpoints, in the folder of the run; 0: none")
+      ->capture_default_str()
+      ->group(group);
+  app.add_option("--keep", o.keep, "How many checkpoints are kept, the newest")
+      ->capture_default_str()
+      ->group(group);
+  app.add_option("--resume", o.resume,
+                 "Go on from the newest checkpoint of this run, or from this one, with its options;"
+                 " in its folder, or in --out")
       ->group(group);
   app.add_flag("--json", o.json, "In the end, print summary.json")->group(group);
   app.add_flag("--check", request.check)->group("");
@@ -178,9 +190,48 @@ void require_data(const ImagesOptions& options) {
   }
 }
 
+// Options that were not typed are those of the run that is resumed; those that were may not be
+// others.
+void take_over(CLI::App& command, ImagesOptions& options) {
+  const nlohmann::ordered_json run = find_resumption(options.resume).manifest.configuration;
+  const nlohmann::ordered_json typed = json_of(options);
+  const auto option_of = [&](std::string name) {
+    std::replace(name.begin(), name.end(), '_', '-');
+    return command.get_option_no_throw("--" + (name == "overlap" ? "no-overlap" : name));
+  };
+  const auto is_typed = [&](const char* name) { return option_of(name)->count() > 0; };
+  const bool has_length = is_typed("steps") || is_typed("epochs");
+  for (const auto& [name, before] : run.items()) {
+    CLI::Option* option = option_of(name);
+    const bool is_length = name == "steps" || name == "epochs";
+    if (option == nullptr || name == "resume" || (is_length && has_length)) {
+      continue;
+    }
+    if (option->count() > 0) {
+      require(
+          may_differ(name) || typed[name] == before || name == "group_size" || name == "schedule",
+          "{}: the run that is resumed has {}, and goes on with it", option->get_name(),
+          before.is_string() ? before.get<std::string>() : before.dump());
+      continue;
+    }
+    const bool is_on = name == "overlap" ? before == false : before == true;
+    if (before.is_boolean() ? is_on : !before.is_null()) {
+      option->add_result(before.is_boolean()  ? "true"
+                         : before.is_string() ? before.get<std::string>()
+                                              : before.dump());
+      option->run_callback();
+    }
+  }
+}
+
 void check_only(const ImagesOptions& typed) {
   const std::int64_t cores = std::max(1u, std::thread::hardware_concurrency());
-  const std::int64_t workers = typed.workers.value_or(std::max<std::int64_t>(2, cores));
+  std::int64_t workers = typed.workers.value_or(std::max<std::int64_t>(2, cores));
+  if (!typed.resume.empty()) {
+    const Resumption resumption = find_resumption(typed.resume);
+    require_whole(resumption.checkpoint);
+    workers = typed.workers.value_or(resumption.manifest.workers);
+  }
   require(workers >= 1 && workers <= 4096, "--workers must be between 1 and 4096, not {}", workers);
   const ImagesOptions options = settle(typed, static_cast<std::size_t>(workers));
   require_data(options);
@@ -204,7 +255,10 @@ void add_images_command(CLI::App& app) {
   add_algorithm_options(*command, request->options);
   add_optimizer_options(*command, request->options);
   add_imbalance_options(*command, request->options);
-  command->callback([request] {
+  command->callback([request, command] {
+    if (!request->options.resume.empty()) {
+      take_over(*command, request->options);
+    }
     if (request->check) {
       check_only(request->options);
     } else {

@@ -188,6 +188,8 @@ void settle_run(ImagesOptions& o) {
           o.warm_up_steps, o.steps.value_or(0));
   require_between("--eval-every", static_cast<double>(o.eval_every), 0, kMostSteps);
   require(!o.no_evaluation || o.eval_every == 0, "--eval-every with --no-evaluation");
+  require_between("--checkpoint-every", static_cast<double>(o.checkpoint_every), 0, kMostSteps);
+  require_between("--keep", static_cast<double>(o.keep), 1, 1e6);
   require_between("--evaluate-batch", static_cast<double>(o.evaluate_batch), 1, 1e6);
   require_between("--threads", static_cast<double>(o.threads), 0, 4096);
   require_word("--on-loss", o.on_loss, {"stop", "continue"});
@@ -286,7 +288,10 @@ ordered_json json_of(const ImagesOptions& o) {
           {"warm_up_steps", o.warm_up_steps},
           {"eval_every", o.eval_every},
           {"no_evaluation", o.no_evaluation},
-          {"evaluate_batch", o.evaluate_batch}};
+          {"evaluate_batch", o.evaluate_batch},
+          {"checkpoint_every", o.checkpoint_every},
+          {"keep", o.keep},
+          {"resume", json_or_null(o.resume)}};
 }
 
 std::string text_of(const ImagesOptions& options) {

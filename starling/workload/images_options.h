@@ -56,7 +56,10 @@ struct ImagesOptions {
   std::int64_t eval_every = 0;     // steps; 0: only in the end
   bool no_evaluation = false;
   std::int64_t evaluate_batch = 500;
-  std::string out = "";  // empty: a new folder under runs/
+  std::string out = "";  // empty: a new folder under runs/, or that of the run that is resumed
+  std::int64_t checkpoint_every = 0;  // steps; 0: none
+  std::int64_t keep = 3;              // checkpoints
+  std::string resume = "";            // a run, or one of its checkpoints
   bool json = false;
   std::int64_t threads = 0;  // 0: cores / workers, or what the environment says
   std::string device = "cpu";

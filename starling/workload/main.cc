@@ -1,5 +1,5 @@
-// starling-train: what `starling train` and `starling data` start, the program that holds torch.
-// Exit codes: 0 done, 1 it failed, 2 the command line or the input is wrong.
+// starling-train: what `starling train`, `data` and `checkpoint` start, the program that holds
+// torch. Exit codes: 0 done, 1 it failed, 2 the command line or the input is wrong.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "starling/base/suggestion.h"
+#include "starling/workload/checkpoint_command.h"
 #include "starling/workload/data_command.h"
 #include "starling/workload/exit_code.h"
 #include "starling/workload/images_command.h"
@@ -49,6 +50,7 @@ int run(int argc, char** argv) {
   app.require_subcommand(1);
   add_images_command(app);
   add_data_command(app);
+  add_checkpoint_command(app);
   try {
     app.parse(argc, argv);
     return 0;

@@ -25,6 +25,16 @@ bool Meetings::leads() {
   });
 }
 
+std::vector<bool> Meetings::alive() {
+  return workers_.run([](comm::Engine& engine) -> Task<std::vector<bool>> {
+    std::vector<bool> alive(engine.size());
+    for (std::uint32_t rank = 0; rank < engine.size(); ++rank) {
+      alive[rank] = !engine.lost(Rank{rank});
+    }
+    co_return alive;
+  });
+}
+
 // One row per worker, all others 0, summed; the first column says whose row is there.
 Meetings::Records Meetings::gather(std::span<const double> own) {
   const std::size_t columns = own.size() + 1;

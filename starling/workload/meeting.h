@@ -2,7 +2,7 @@
 // put an evaluation together, write the summary. The leader is the lowest rank that is not lost; if
 // it is lost before it has done its part, the next one leads.
 //
-// Threads: the application's. All is collective, except leads().
+// Threads: the application's. All is collective, except leads() and alive().
 #pragma once
 
 #include <cstddef>
@@ -43,6 +43,8 @@ class Meetings {
   // the others.
   std::string told_by_leader(const std::function<std::string()>& make);
 
+  // By rank, as far as this worker knows.
+  std::vector<bool> alive();
   // Whether this worker would lead now.
   bool leads();
 

@@ -1,16 +1,16 @@
 #include "starling/workload/run_folder.h"
 
-#include <fcntl.h>
 #include <fmt/chrono.h>
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
 #include <ctime>
+#include <fstream>
 #include <system_error>
 
 #include "starling/base/error.h"
+#include "starling/workload/durable_file.h"
 
 namespace starling::workload {
 namespace {
@@ -22,6 +22,10 @@ namespace fs = std::filesystem;
 }
 
 std::string last_error() { return std::generic_category().message(errno); }
+
+fs::path metrics_file(const fs::path& folder, Rank worker) {
+  return folder / fmt::format("metrics-{}.jsonl", worker.value);
+}
 
 // False if it was there.
 bool make_folder(const fs::path& folder) {
@@ -60,43 +64,41 @@ fs::path make_run_folder(const std::string& wanted, std::string_view words) {
 std::string text_of(const nlohmann::ordered_json& value) { return value.dump(2) + "\n"; }
 
 void write_json(const fs::path& file, const nlohmann::ordered_json& value) {
-  const std::string text = text_of(value);
-  const fs::path beside = file.string() + ".part";
-  const int descriptor = open(beside.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-  if (descriptor < 0) {
-    fail("write", file, last_error());
-  }
-  std::string why;
-  for (std::size_t done = 0; done < text.size() && why.empty();) {
-    const ssize_t written = write(descriptor, text.data() + done, text.size() - done);
-    if (written >= 0) {
-      done += static_cast<std::size_t>(written);
-    } else if (errno != EINTR) {
-      why = last_error();
-    }
-  }
-  if (why.empty() && fsync(descriptor) != 0 && errno != EINVAL) {
-    why = last_error();
-  }
-  if (close(descriptor) != 0 && why.empty()) {
-    why = last_error();
-  }
-  if (why.empty() && std::rename(beside.c_str(), file.c_str()) != 0) {
-    why = last_error();
-  }
-  if (!why.empty()) {
-    unlink(beside.c_str());
-    fail("write", file, why);
-  }
+  write_durably(file, text_of(value));
 }
 
 fs::path ledger_file(const fs::path& folder, Rank worker) {
   return folder / fmt::format("ledger-{}.jsonl", worker.value);
 }
 
-Metrics::Metrics(const fs::path& folder, Rank worker)
-    : path_(folder / fmt::format("metrics-{}.jsonl", worker.value)),
-      file_(std::fopen(path_.c_str(), "we")) {
+std::vector<nlohmann::ordered_json> continue_files(const fs::path& folder, Rank worker,
+                                                   std::uint64_t step) {
+  std::error_code error;
+  const fs::path ledger = ledger_file(folder, worker);
+  fs::rename(ledger, folder / fmt::format("ledger-{}.before-{}.jsonl", worker.value, step), error);
+  const fs::path metrics = metrics_file(folder, worker);
+  std::vector<nlohmann::ordered_json> kept;
+  std::string text;
+  std::ifstream lines(metrics);
+  for (std::string line; std::getline(lines, line);) {
+    nlohmann::ordered_json json = nlohmann::ordered_json::parse(line, nullptr, false);
+    if (!json.is_object()) {
+      continue;  // torn
+    }
+    const auto at = json.value("step", std::uint64_t{0});
+    if (at < step || (at == step && json.value("kind", "") == "evaluation")) {
+      text += line + "\n";
+      kept.push_back(std::move(json));
+    }
+  }
+  if (lines.is_open()) {
+    write_durably(metrics, text);
+  }
+  return kept;
+}
+
+Metrics::Metrics(const fs::path& folder, Rank worker, bool appends)
+    : path_(metrics_file(folder, worker)), file_(std::fopen(path_.c_str(), appends ? "ae" : "we")) {
   require_done(file_ != nullptr);
 }
 
@@ -109,6 +111,8 @@ void Metrics::write(const nlohmann::ordered_json& line) {
     require_done(std::fflush(file_.get()) == 0);
   }
 }
+
+void Metrics::flush() { require_done(std::fflush(file_.get()) == 0); }
 
 void Metrics::close() { require_done(std::fclose(file_.release()) == 0); }
 

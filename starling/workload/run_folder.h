@@ -3,6 +3,7 @@
 //   metrics-RANK.jsonl    a line per step and evaluation of each worker
 //   ledger-RANK.jsonl     every round (docs/rounds.md)
 //   summary.json          the result; is there only if the run came to its end
+//   checkpoints/          see checkpoint.h
 //
 // Errors of the file system (a full disk, no permission) are Error{Environment}, in one line that
 // names the file. Threads: one.
@@ -15,6 +16,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "starling/base/time.h"
 #include "starling/base/units.h"
@@ -30,18 +32,26 @@ void write_json(const std::filesystem::path& file, const nlohmann::ordered_json&
 // As write_json() writes it.
 std::string text_of(const nlohmann::ordered_json& value);
 
+// For a run that goes on after `step` steps: takes what came after them out of a worker's metrics,
+// and returns what is left; its ledger gets out of the way (ledger-RANK.before-STEP.jsonl). Nothing
+// if there are none.
+std::vector<nlohmann::ordered_json> continue_files(const std::filesystem::path& folder, Rank worker,
+                                                   std::uint64_t step);
+
 std::filesystem::path ledger_file(const std::filesystem::path& folder, Rank worker);
 
 // JSON lines, on disk at the latest a second later, and when closed.
 class Metrics {
  public:
-  Metrics(const std::filesystem::path& folder, Rank worker);
+  Metrics(const std::filesystem::path& folder, Rank worker, bool appends = false);
   // Closes; errors are lost.
   ~Metrics() = default;
   Metrics(const Metrics&) = delete;
   Metrics& operator=(const Metrics&) = delete;
 
   void write(const nlohmann::ordered_json& line);
+  // On its way to the disk: also if this process is killed.
+  void flush();
   void close();
 
  private:

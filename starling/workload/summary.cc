@@ -41,6 +41,8 @@ void StepStatistics::add(double seconds, double loss) {
   losses_.push_back(static_cast<float>(loss));
 }
 
+void StepStatistics::add_loss_before(double loss) { losses_.push_back(static_cast<float>(loss)); }
+
 double StepStatistics::recent_loss() const {
   const std::size_t count = std::max<std::size_t>(1, losses_.size() / 10);
   if (losses_.empty()) {
@@ -99,6 +101,18 @@ ordered_json json_of(const Evaluation& evaluation) {
           {"consensus_relative", number(evaluation.consensus.relative)}};
 }
 
+Evaluation evaluation_of(const ordered_json& json) {
+  const auto value = [&](const char* name) {
+    return json.at(name).is_null() ? std::nan("") : json.at(name).get<double>();
+  };
+  return {.step = json.at("step").get<std::uint64_t>(),
+          .accuracy = value("test_accuracy"),
+          .loss = value("test_loss"),
+          .consensus = {.distance = value("consensus_distance"),
+                        .relative = value("consensus_relative")},
+          .time = Seconds(value("train_seconds"))};
+}
+
 ordered_json results_of(const Meetings::Records& records, double samples) {
   std::vector<double> sum(kFields);
   std::vector<double> most(kFields);
@@ -145,7 +159,8 @@ std::string text_of_summary(const ordered_json& summary) {
         value("test_accuracy"), value("test_loss"), summary["workers_left"].get<std::size_t>(),
         summary["workers_left"] == 1 ? "" : "s", value("consensus_distance"));
   }
-  const std::uint64_t untimed = summary.value("warm_up_steps", std::uint64_t{0});
+  const std::uint64_t untimed = std::max(summary.value("warm_up_steps", std::uint64_t{0}),
+                                         summary.value("resumed_from", std::uint64_t{0}));
   return text + fmt::format(
                     "{} steps in {:.2f} s: {:.0f} samples/s, {:.2f} ms a step, stale {:.1f} %\n"
                     "{}/summary.json\n",

@@ -18,6 +18,8 @@ namespace starling::workload {
 class StepStatistics {
  public:
   void add(double seconds, double loss);  // NaN: no loss
+  // Of a step of the run that this one goes on with.
+  void add_loss_before(double loss);
   // Of the last tenth of the steps, at least one; NaN if there is none.
   double recent_loss() const;
   double mean_seconds() const;
@@ -41,6 +43,7 @@ struct Evaluation {
   Seconds time{0};  // of training, until then
 };
 nlohmann::ordered_json json_of(const Evaluation& evaluation);
+Evaluation evaluation_of(const nlohmann::ordered_json& json);
 
 // The part of the summary that the records say: seconds, losses, staleness, who is lost. `samples`:
 // that all workers have seen.

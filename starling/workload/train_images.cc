@@ -20,6 +20,7 @@
 #include "starling/comm/connect.h"
 #include "starling/train/data_parallel.h"
 #include "starling/workload/batches.h"
+#include "starling/workload/checkpointing.h"
 #include "starling/workload/exit_code.h"
 #include "starling/workload/image_data.h"
 #include "starling/workload/image_loss.h"
@@ -29,6 +30,7 @@
 #include "starling/workload/imbalance.h"
 #include "starling/workload/meeting.h"
 #include "starling/workload/progress.h"
+#include "starling/workload/resume.h"
 #include "starling/workload/run_folder.h"
 #include "starling/workload/summary.h"
 #include "starling/workload/torch_setup.h"
@@ -64,6 +66,9 @@ class Training {
   void run();
 
  private:
+  fs::path make_folder();
+  void begin_files();
+  std::shared_ptr<const train::State> state_before();
   void take_steps();
   std::uint32_t size() const { return static_cast<std::uint32_t>(workers_.size()); }
   double timed_samples() const { return replica_->samples() - untimed_samples_; }
@@ -87,10 +92,13 @@ class Training {
   std::optional<EmulatedCompute> emulated_;
   std::optional<EmulatedCompute> paced_;
   std::uint64_t steps_;
+  std::optional<Resumption> resumption_;
+  std::uint64_t first_ = 0;  // step of this run
   fs::path folder_;
   std::optional<Metrics> metrics_;
   std::unique_ptr<ImageModel> model_;
   std::optional<train::DataParallel> replica_;
+  std::optional<Checkpointing> checkpointing_;
   std::optional<Progress> progress_;
   StepStatistics statistics_;
   StopWatch watch_;
@@ -136,14 +144,16 @@ Training::Training(comm::Workers& workers, ImagesOptions options)
   if (!options_.emulate_compute.empty()) {
     emulated_.emplace(options_.emulate_compute, static_cast<std::uint64_t>(options_.seed));
   }
-  folder_ = meetings_.told_by_leader([&] {
-    const fs::path folder =
-        make_run_folder(options_.out, fmt::format("{}-{}", options_.algorithm, options_.model));
-    write_json(folder / "config.json", config_of(options_, workers_, steps_, threads_));
-    return folder.string();
-  });
+  std::shared_ptr<const train::State> before;
+  if (!options_.resume.empty()) {
+    resumption_ = find_resumption(options_.resume);
+    require_same_training(*resumption_, json_of(options_), workers_.size());
+    before = state_before();
+    first_ = before->step;
+  }
+  folder_ = meetings_.told_by_leader([&] { return make_folder().string(); });
   fs::create_directories(folder_);  // on another host
-  metrics_.emplace(folder_, rank_);
+  begin_files();
   const Images& images = data_.train;
   model_ = make_image_model(options_.model,
                             {.channels = images.channels,
@@ -153,7 +163,73 @@ Training::Training(comm::Workers& workers, ImagesOptions options)
                             static_cast<std::uint64_t>(options_.seed));
   train::Options training = training_options(options_, workers_.size(), steps_);
   training.ledger = ledger_file(folder_, rank_).string();
+  training.resume = std::move(before);
   replica_.emplace(model_->module(), workers_, std::move(training), make_optimizer(options_));
+  untimed_samples_ = replica_->samples();
+  if (options_.checkpoint_every > 0) {
+    checkpointing_.emplace(workers_, meetings_, folder_, options_, batches_, steps_);
+  }
+}
+
+// On the leader: a new folder, or that of the run that goes on.
+fs::path Training::make_folder() {
+  fs::path folder;
+  if (resumption_ && options_.out.empty()) {
+    folder = resumption_->run();
+    require(resumption_->checkpoint.parent_path() == checkpoints_of(folder),
+            "{} is not in the folder of a run: say with --out where to go on",
+            resumption_->checkpoint.string());
+    for (const std::string& aside :
+         tidy_checkpoints(checkpoints_of(folder), resumption_->manifest.step)) {
+      fmt::print(stderr, "newer than what is resumed, and set aside: {}\n", aside);
+    }
+    fs::remove(folder / "summary.json");
+  } else {
+    folder =
+        make_run_folder(options_.out, fmt::format("{}-{}", options_.algorithm, options_.model));
+  }
+  ordered_json config = config_of(options_, workers_, steps_, threads_);
+  if (resumption_) {
+    config["resumed_from"] = first_;
+    fmt::print(stderr, "goes on after step {}, from {}\n", first_,
+               resumption_->checkpoint.string());
+  }
+  write_json(folder / "config.json", config);
+  return folder;
+}
+
+void Training::begin_files() {
+  const bool goes_on = resumption_ && options_.out.empty();
+  if (goes_on) {
+    for (const ordered_json& line : continue_files(folder_, rank_, resumption_->manifest.step)) {
+      if (line.value("kind", "") == "evaluation") {
+        evaluations_.push_back(evaluation_of(line));
+      } else if (line.value("step", 0) >= options_.warm_up_steps) {
+        const ordered_json loss = line.value("loss", ordered_json());
+        statistics_.add_loss_before(loss.is_number() ? loss.get<double>() : kNone);
+      }
+    }
+  }
+  metrics_.emplace(folder_, rank_, goes_on);
+}
+
+// Read by everybody; if one cannot, all say so.
+std::shared_ptr<const train::State> Training::state_before() {
+  const double samples = static_cast<double>(options_.batch) * static_cast<double>(size());
+  auto state = std::make_shared<train::State>();
+  std::string problem;
+  try {
+    *state = state_of_worker(*resumption_, rank_, size(), samples);
+  } catch (const Error& e) {
+    problem = e.what();
+  }
+  for (const std::string& said :
+       train::Assembly(workers_, workers_.next_series()).gather(problem)) {
+    require(said.empty(), "{}", said);
+  }
+  require(state->step <= steps_, "--steps {}: the run that is resumed has taken {} already", steps_,
+          state->step);
+  return state;
 }
 
 void Training::run() {
@@ -171,6 +247,9 @@ void Training::run() {
     evaluate_consensus(steps_);
   }
   metrics_->close();
+  if (checkpointing_) {
+    checkpointing_->finish();
+  }
   progress_.reset();
   write_summary();
 }
@@ -178,8 +257,8 @@ void Training::run() {
 void Training::take_steps() {
   const auto every = static_cast<std::uint64_t>(options_.eval_every);
   watch_.go();
-  for (std::uint64_t t = 0; t < steps_; ++t) {
-    if (t > 0 && t == static_cast<std::uint64_t>(options_.warm_up_steps)) {
+  for (std::uint64_t t = first_; t < steps_; ++t) {
+    if (t > first_ && t == static_cast<std::uint64_t>(options_.warm_up_steps)) {
       begin_timing();
     }
     step(t);
@@ -187,6 +266,10 @@ void Training::take_steps() {
       watch_.stop();
       evaluate_consensus(t + 1);
       watch_.go();
+    }
+    if (checkpointing_ && checkpointing_->is_due(t + 1)) {
+      metrics_->flush();
+      checkpointing_->save(t + 1, *replica_);
     }
   }
   replica_->finish();
@@ -329,6 +412,13 @@ void Training::write_summary() {
         {"steps", steps_},
         {"warm_up_steps", options_.warm_up_steps},
         {"epochs", static_cast<double>(steps_) / static_cast<double>(batches_.steps_per_epoch())}};
+    if (resumption_) {
+      summary["resumed_from"] = first_;
+    }
+    if (checkpointing_) {
+      summary["checkpoints"] = checkpointing_->completed();
+      summary["checkpoint_seconds"] = checkpointing_->stood_still().count();
+    }
     summary.update(results_of(records, timed_samples()));
     const ordered_json last =
         evaluations_.empty() ? ordered_json::object() : json_of(evaluations_.back());

@@ -3,6 +3,8 @@
 //     training_program cases CASE …        the fingerprint of the model after each case (case.h)
 //     training_program golden SCHEDULE     the values of the golden trajectory
 //     training_program evaluates           dropout and batch norm, with and without evaluation
+//     training_program resumes CASE …      each case in one piece, and in two
+//     training_program resumes-networks    the same with dropout, batch norm and torch's optimizers
 //     training_program differs WHAT …      models that are different on worker 2
 //     training_program course ALGORITHM STEPS [uneven | diverges | throws]
 // Several of these, one after the other, with "then" between them.
@@ -11,6 +13,7 @@
 #include <torch/nn/modules/batchnorm.h>
 #include <torch/nn/modules/dropout.h>
 #include <torch/nn/modules/linear.h>
+#include <torch/optim/adam.h>
 #include <torch/types.h>
 #include <torch/utils.h>
 
@@ -18,8 +21,10 @@
 #include <cmath>
 #include <cstdio>
 #include <limits>
+#include <memory>
 #include <string_view>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "starling/base/error.h"
@@ -127,13 +132,14 @@ train::Options options_of(const Case& c, const Workers& workers) {
   return options;
 }
 
-void run_case(Workers& workers, const Case& c, std::size_t number) {
-  const std::size_t self = workers.rank().index();
-  CaseModel model(c, self);
-  const train::Optimizer optimizer =
-      std::visit([](const auto& config) { return train::Optimizer(config); }, optimizer_of(c));
-  train::DataParallel replica(model, workers, options_of(c, workers), optimizer);
-  for (std::uint64_t step = 0; step < c.steps; ++step) {
+train::Optimizer fused_optimizer_of(const Case& c) {
+  return std::visit([](const auto& config) { return train::Optimizer(config); }, optimizer_of(c));
+}
+
+// The steps [first, end).
+void take_steps(train::DataParallel& replica, CaseModel& model, const Case& c, std::size_t self,
+                std::uint64_t first, std::uint64_t end) {
+  for (std::uint64_t step = first; step < end; ++step) {
     if (c.quirk == "evaluates" && step % 5 == 0) {
       replica.with_consensus_model([&] {
         model.eval();
@@ -155,6 +161,13 @@ void run_case(Workers& workers, const Case& c, std::size_t number) {
     check(report.skipped == overflows(c, self, step), "step {} was {}skipped", step,
           report.skipped ? "" : "not ");
   }
+}
+
+void run_case(Workers& workers, const Case& c, std::size_t number) {
+  const std::size_t self = workers.rank().index();
+  CaseModel model(c, self);
+  train::DataParallel replica(model, workers, options_of(c, workers), fused_optimizer_of(c));
+  take_steps(replica, model, c, self, 0, c.steps);
   replica.finish();
   say(fmt::format("case {} {:016x} {} buckets", number, fingerprint(model), replica.buckets()));
 }
@@ -271,6 +284,129 @@ void run_evaluations(Workers& workers) {
   run_evaluation(workers, "dadam", "global", true);
 }
 
+// --- Training in two pieces ----------------------------------------------------------------------
+
+// In one piece, and in two with a new model in between that has nothing but the state:
+// fingerprints.
+void run_resumed(Workers& workers, const Case& c, std::size_t number) {
+  const std::size_t self = workers.rank().index();
+  const auto train = [&](std::uint64_t end, std::shared_ptr<const train::State> before) {
+    CaseModel model(c, self);
+    for (const at::Tensor& values : model.parameters()) {
+      values.detach().mul_(before ? 0.5 : 1);
+    }
+    train::Options options = options_of(c, workers);
+    options.steps = end;
+    const std::uint64_t first = before ? before->step : 0;
+    options.resume = std::move(before);
+    train::DataParallel replica(model, workers, options, fused_optimizer_of(c));
+    take_steps(replica, model, c, self, first, end);
+    auto state = std::make_shared<const train::State>(replica.state());
+    replica.finish();
+    return std::pair(fingerprint(model), state);
+  };
+  const std::uint64_t whole = train(c.steps, nullptr).first;
+  const std::uint64_t half = c.steps / 2 + 1;
+  const auto [before, state] = train(half, nullptr);
+  check(
+      state->step == half && state->samples == static_cast<double>(half * workers.size()) * kBatch,
+      "a state after {} steps", state->step);
+  const auto [resumed, last] = train(c.steps, state);
+  check(last->step == c.steps, "a state after {} steps", last->step);
+  say(fmt::format("resumed {} {:016x} {:016x} {:016x}", number, whole, resumed, before));
+}
+
+train::Optimizer network_optimizer(const std::string& name) {
+  if (name == "fused") {
+    return train::AccumAdamW{.lr = 0.01};
+  }
+  return train::TorchOptimizer{
+      [](std::vector<at::Tensor> parameters) -> std::unique_ptr<torch::optim::Optimizer> {
+        return std::make_unique<torch::optim::Adam>(std::move(parameters),
+                                                    torch::optim::AdamOptions(0.01).amsgrad(true));
+      }};
+}
+
+// Data and dropout are drawn from torch's generator: it goes on where it stood. Returns everything
+// that a step may have moved.
+void run_resumed_network(Workers& workers, const std::string& algorithm,
+                         const std::string& optimizer) {
+  const auto train = [&](std::uint64_t end, std::shared_ptr<const train::State> before) {
+    torch::manual_seed((before ? 100 : 1) + workers.rank().value);
+    Network model(workers.rank().index());
+    train::Options options;
+    options.algorithm = algorithm;
+    options.steps = end;
+    options.bucket_bytes = 100;
+    options.clip = train::Clip::Delayed;
+    options.clip_norm = 0.5;
+    options.learning_rate = train::warmup_cosine(10, 100);
+    const std::uint64_t first = before ? before->step : 0;
+    options.resume = std::move(before);
+    train::DataParallel replica(model, workers, options, network_optimizer(optimizer));
+    for (std::uint64_t step = first; step < end; ++step) {
+      replica.step([&] {
+        const at::Tensor x = torch::randn({8, 6});
+        return half_square(model.forward(x) - x.narrow(1, 0, 2));
+      });
+    }
+    auto state = std::make_shared<const train::State>(replica.state());
+    replica.finish();
+    Fingerprint all;
+    for (const train::Stored& tensor : state->tensors) {
+      if (tensor.name != "torch_optimizer") {  // names its tensors by where they lie
+        all.add(tensor.bytes);
+      }
+    }
+    return std::pair(all.value(), state);
+  };
+  const std::uint64_t whole = train(15, nullptr).first;
+  const auto [before, state] = train(6, nullptr);
+  const std::uint64_t resumed = train(15, state).first;
+  say(fmt::format("network-{}-{} {:016x} {:016x} {:016x}", algorithm, optimizer, whole, resumed,
+                  before));
+}
+
+// A state of another model or optimizer.
+void run_refused(Workers& workers) {
+  const auto refusal = [&](const std::string& what, torch::nn::Module& model,
+                           const train::State& state, const train::Optimizer& optimizer) {
+    train::Options options;
+    options.algorithm = "all-reduce";
+    options.resume = std::make_shared<const train::State>(state);
+    try {
+      const train::DataParallel replica(model, workers, options, optimizer);
+      say(fmt::format("{} taken", what));
+    } catch (const Error& e) {
+      check(e.code() == ErrorCode::Input, "another kind of error");
+      say(fmt::format("{} {}", what, e.what()));
+    }
+  };
+  Network model(0);
+  train::State state;
+  {
+    train::DataParallel replica(model, workers, {.algorithm = "all-reduce"}, train::SGD{});
+    replica.step([&] { return half_square(model.forward(torch::ones({8, 6}))); });
+    state = replica.state();
+  }
+  Numbers other(torch::zeros({3}));
+  refusal("another-model", other, state, train::SGD{});
+  refusal("another-optimizer", model, state, train::Adam{});
+  refusal("torch-optimizer", model, state, network_optimizer("torch"));
+  train::State bent = state;
+  std::swap(bent.tensors.front().shape.front(), bent.tensors.front().shape.back());
+  refusal("another-shape", model, bent, train::SGD{});
+}
+
+void run_resumed_networks(Workers& workers) {
+  for (const std::string algorithm : {"all-reduce", "dadam", "sgp", "local-sgd"}) {
+    for (const std::string optimizer : {"fused", "torch"}) {
+      run_resumed_network(workers, algorithm, optimizer);
+    }
+  }
+  run_refused(workers);
+}
+
 // --- Models that differ --------------------------------------------------------------------------
 
 class Odd final : public torch::nn::Module {
@@ -344,6 +480,12 @@ void run(Workers& workers, const std::vector<std::string>& words) {
   require(!words.empty(), "training_program cases | golden | evaluates | differs | course …");
   if (words[0] == "cases") {
     run_cases(workers, {words.begin() + 1, words.end()});
+  } else if (words[0] == "resumes") {
+    for (std::size_t i = 1; i < words.size(); ++i) {
+      run_resumed(workers, parse_case(words[i]), i - 1);
+    }
+  } else if (words[0] == "resumes-networks") {
+    run_resumed_networks(workers);
   } else if (words[0] == "golden") {
     run_golden(workers, words.at(1));
   } else if (words[0] == "evaluates") {

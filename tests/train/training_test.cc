@@ -374,6 +374,84 @@ TEST(Training, ARunIsComputedAgainFromItsLedger) {
   std::filesystem::remove_all(folder());
 }
 
+// --- In two pieces -------------------------------------------------------------------------------
+
+// A worker's fingerprints: in one piece, in two, and where it was cut.
+void expect_as_in_one_piece(const std::string& said, const std::string& what) {
+  std::istringstream words(said);
+  std::string whole;
+  std::string resumed;
+  std::string before;
+  words >> whole >> resumed >> before;
+  EXPECT_EQ(whole.size(), 16U) << what;
+  EXPECT_EQ(whole, resumed) << what;
+  EXPECT_NE(whole, before) << what;
+}
+
+// Cut in the middle of accumulation windows (4 steps) and of local SGD's periods (10 steps).
+TEST(Training, GoesOnFromAStateBitForBit) {
+  const std::vector<std::string> rows = {"all-reduce", "dadam",     "accum-adam",     "d-psgd",
+                                         "sgp",        "local-sgd", "overlapped-sgp", "alone"};
+  std::vector<Case> cases;
+  const auto add = [&](Case c) {
+    c.steps = 25;
+    cases.push_back(std::move(c));
+  };
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    for (std::size_t k = 0; k < 2; ++k) {
+      Case c = with("none", rows[i], kOptimizers[(2 * i + 5 * k) % kOptimizers.size()], k == 1);
+      c.schedule = "";
+      add(c);
+    }
+    Case accumulated = with("none", rows[i], "accum-adamw");
+    accumulated.schedule = "";
+    accumulated.clip = "delayed";
+    add(accumulated);
+  }
+  for (const std::string quirk : {"unused", "frozen", "mixed-types", "twice", "samples"}) {
+    add(with(quirk, "dadam", "adamw"));
+    add(with(quirk, "all-reduce", "accum-adam"));
+  }
+  for (Case c : rounded_cases()) {
+    add(c);
+  }
+  std::vector<std::string> words = {"resumes"};
+  for (const Case& c : cases) {
+    words.push_back(to_text(c));
+  }
+  Crew crew(4, command(words));
+  for (std::size_t r = 0; r < 4; ++r) {
+    ASSERT_EQ(crew.wait(r, kPatience), 0) << crew.output(r);
+    for (std::size_t i = 0; i < cases.size(); ++i) {
+      expect_as_in_one_piece(line_after(crew.output(r), fmt::format("resumed {}", i)),
+                             fmt::format("worker {}, {}", r, to_text(cases[i])));
+    }
+  }
+}
+
+TEST(Training, RandomNumbersBuffersAndTorchOptimizersGoOnToo) {
+  Crew crew(3, command({"resumes-networks"}));
+  for (std::size_t r = 0; r < 3; ++r) {
+    ASSERT_EQ(crew.wait(r, kPatience), 0) << crew.output(r);
+    for (const std::string algorithm : {"all-reduce", "dadam", "sgp", "local-sgd"}) {
+      for (const std::string optimizer : {"fused", "torch"}) {
+        const std::string name = fmt::format("network-{}-{}", algorithm, optimizer);
+        expect_as_in_one_piece(line_after(crew.output(r), name), name);
+      }
+    }
+    EXPECT_EQ(line_after(crew.output(r), "another-model"),
+              "the checkpoint is of another model or optimizer: it has no parameter/values");
+    EXPECT_EQ(line_after(crew.output(r), "another-optimizer"),
+              "the checkpoint is of another model or optimizer: it has no "
+              "optimizer/first_moment/first.weight");
+    EXPECT_EQ(line_after(crew.output(r), "torch-optimizer"),
+              "the checkpoint was made with a fused optimizer, and this is one of torch");
+    EXPECT_EQ(line_after(crew.output(r), "another-shape"),
+              "the checkpoint is of another model: parameter/first.weight is [6, 9] there and "
+              "[9, 6] here");
+  }
+}
+
 // --- Numbers by hand -----------------------------------------------------------------------------
 
 TEST(Training, TheGoldenTrajectory) {
