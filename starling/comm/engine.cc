@@ -247,8 +247,9 @@ bool Engine::needs(Rank peer) const {
 // --- Guests ------------------------------------------------------------------------------------
 
 void Engine::invite(std::uint64_t series, Guest& guest) {
-  require(series >= next_series_, "series {} has been used before on worker {}", series, rank());
-  next_series_ = series + 1;
+  require(!dismissed_.contains(series) && !guests_.contains(series),
+          "series {} has been used before on worker {}", series, rank());
+  newest_series_ = std::max(newest_series_, series);
   guests_.emplace(series, &guest);
   for (const Rank peer : lost_) {
     guest.on_lost(peer);
@@ -257,19 +258,22 @@ void Engine::invite(std::uint64_t series, Guest& guest) {
   if (const auto known = waiting_for_guests_.find(series); known != waiting_for_guests_.end()) {
     before = std::move(known->second);
   }
-  waiting_for_guests_.erase(waiting_for_guests_.begin(), waiting_for_guests_.upper_bound(series));
+  waiting_for_guests_.erase(series);
   for (const Mail& mail : before) {
     guest.on_message(mail.from, mail.header.slot, mail.payload);
   }
 }
 
-void Engine::dismiss(std::uint64_t series) { guests_.erase(series); }
+void Engine::dismiss(std::uint64_t series) {
+  guests_.erase(series);
+  dismissed_.insert(series);
+}
 
 void Engine::on_guest(Rank from, const Header& header, std::span<const std::byte> payload) {
   if (const auto guest = guests_.find(header.operation); guest != guests_.end()) {
     return guest->second->on_message(from, header.slot, payload);
   }
-  if (header.operation >= next_series_) {
+  if (!dismissed_.contains(header.operation)) {
     waiting_for_guests_[header.operation].push_back(
         {from, header, {payload.begin(), payload.end()}});
   }
@@ -292,7 +296,9 @@ bool Engine::is_over(std::uint64_t id) const {
       return guest->is_over(id);
     }
   }
-  return (series + kSeries - next_series_ % kSeries) % kSeries >= kSeries / 2;  // not one to come
+  // Of the numbers that these bits may mean, the one nearest the newest.
+  const std::uint64_t back = (newest_series_ % kSeries + kSeries - series) % kSeries;
+  return back < kSeries / 2 && back <= newest_series_ && dismissed_.contains(newest_series_ - back);
 }
 
 void Engine::drop_over() {

@@ -192,7 +192,8 @@ class Engine final : private Endpoint::Listener {
   std::map<std::uint64_t, Refused> refused_;
   std::map<std::uint64_t, Guest*> guests_;  // by series
   std::map<std::uint64_t, std::vector<Mail>> waiting_for_guests_;
-  std::uint64_t next_series_ = 0;  // those before it have ended, or are among the guests
+  std::uint64_t newest_series_ = 0;  // of all guests so far
+  std::set<std::uint64_t> dismissed_;
   std::unordered_map<Rank, Window> windows_;
   std::set<Rank> lost_;
   std::array<Ended, 128> ended_;  // by a hash of the id; a newer one replaces an older one

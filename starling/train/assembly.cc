@@ -4,70 +4,150 @@
 #include <cstring>
 
 #include "starling/base/error.h"
-#include "starling/comm/all_reduce.h"
-#include "starling/comm/broadcast.h"
-#include "starling/comm/gather.h"
+#include "starling/base/running.h"
+#include "starling/comm/rounds.h"
+#include "starling/topology/schedule.h"
 
 namespace starling::train {
 namespace {
 
-// Apart from the ids that applications are likely to use for operations of their own.
-constexpr std::uint64_t kFirstId = std::uint64_t{1} << 40;
-constexpr std::size_t kWord = sizeof(float);
+// Bytes as numbers that can be added to zeros without a change: two in each.
+std::vector<float> numbers_of(std::span<const std::byte> bytes) {
+  std::vector<float> numbers((bytes.size() + 1) / 2);
+  for (std::size_t i = 0; i < bytes.size(); ++i) {
+    const auto value = static_cast<unsigned>(bytes[i]);
+    numbers[i / 2] += static_cast<float>(i % 2 == 0 ? value : 256 * value);
+  }
+  return numbers;
+}
 
-template <typename T>
-Task<void> finish(Task<T> task) {
-  co_await task;
+void write_bytes(std::span<const float> numbers, std::span<std::byte> bytes) {
+  for (std::size_t i = 0; i < bytes.size(); ++i) {
+    const auto both = static_cast<unsigned>(numbers[i / 2]);
+    bytes[i] = static_cast<std::byte>(i % 2 == 0 ? both % 256 : both / 256);
+  }
+}
+
+comm::RoundsOptions options_of(std::uint64_t series) {
+  comm::RoundsOptions options;
+  options.sync_period = 1;
+  options.series = series;
+  return options;
 }
 
 }  // namespace
 
-std::vector<Rank> Assembly::living() {
-  return workers_.run([](comm::Engine& engine) -> Task<std::vector<Rank>> {
-    std::vector<Rank> alive;
-    for (std::uint32_t r = 0; r < engine.size(); ++r) {
-      if (!engine.lost(Rank{r})) {
-        alive.push_back(Rank{r});
-      }
+// Where the calls of this worker meet those of the others. The engine's thread alone.
+class Assembly::Table final : private comm::Contribution {
+ public:
+  Table(comm::Engine& engine, std::uint64_t series)
+      : schedule_(topology::make_schedule("complete",
+                                          {.workers = static_cast<std::uint32_t>(engine.size())})),
+        rounds_(engine, *schedule_, *this, options_of(series)),
+        loop_(rounds_.run()) {}
+
+  // How many took part.
+  Task<std::size_t> sum(comm::ConstBuffer from, comm::Buffer into, Who contributes) {
+    from_ = from;
+    into_ = into;
+    contributes_ = contributes;
+    zeros_.assign(contributes == Who::TheLowest ? from.blob.size : 0, std::byte{0});
+    std::exception_ptr error;
+    try {
+      do {
+        void_ = false;
+        rounds_.arrived(calls_++);
+        co_await rounds_.ended(calls_ - 1);
+      } while (void_);
+    } catch (...) {
+      error = std::current_exception();
     }
-    co_return alive;
+    if (error) {
+      co_await leave();  // nothing touches the buffers any more
+      std::rethrow_exception(error);
+    }
+    co_return members_;
+  }
+
+  Task<void> leave() {
+    rounds_.leave();
+    try {
+      co_await loop_;
+    } catch (...) {
+      // Whoever was in a call has been told.
+    }
+  }
+
+ private:
+  // Contribution
+  bool has(comm::Version v) const override { return v < calls_; }
+  bool is_free() const override { return true; }
+  Pass begin() override {
+    const bool silent = contributes_ == Who::TheLowest &&
+                        rounds_.view().everybody().front() != rounds_.engine().rank();
+    return {.in = silent ? comm::ConstBuffer{from_.type, {zeros_.data(), zeros_.size()}} : from_,
+            .out = into_,
+            .step = Step{static_cast<std::int64_t>(calls_) - 1}};
+  }
+  Task<void> end(comm::Outcome& outcome) override {
+    members_ = outcome.members.size();
+    co_return;
+  }
+  void drop() override {}
+  void skipped(comm::Version v) override { void_ = v + 1 == calls_; }
+
+  comm::ConstBuffer from_;
+  comm::Buffer into_;
+  Who contributes_ = Who::Everyone;
+  std::vector<std::byte> zeros_;
+  comm::Version calls_ = 0;  // as many versions were asked for
+  std::size_t members_ = 0;
+  bool void_ = false;
+  std::unique_ptr<topology::Schedule> schedule_;
+  comm::Rounds rounds_;
+  Running<void> loop_;
+};
+
+Assembly::Assembly(comm::Workers& workers, std::uint64_t series) : workers_(workers) {
+  workers_.run([this, series](comm::Engine& engine) -> Task<void> {
+    table_ = std::make_unique<Table>(engine, series);
+    co_return;
   });
 }
 
-std::vector<Rank> Assembly::together(const Collective& collective) {
-  // Apart also in the low bits, which name messages under way.
-  const std::uint64_t number = series_ * 1009 + calls_++;
-  const std::uint64_t first = kFirstId * (series_ + 1) + number * (workers_.size() + 1);
-  while (true) {
-    const std::vector<Rank> members = living();
-    // Whoever counts one more dead is in another operation; the others will hear of it.
-    const std::uint64_t id = first + workers_.size() - members.size();
-    try {
-      workers_.run(
-          [&](comm::Engine& engine) { return collective(engine, {.id = id, .members = members}); });
-      return members;
-    } catch (const Error& e) {
-      if (e.code() != ErrorCode::Lost || living().size() == members.size()) {
-        throw;
-      }
-    }
+Assembly::~Assembly() {
+  try {
+    workers_.run([this](comm::Engine&) -> Task<void> {
+      co_await table_->leave();
+      table_.reset();
+    });
+  } catch (...) {
+    // The engine was closed, and nothing runs there any more.
   }
+}
+
+std::size_t Assembly::sum(comm::ConstBuffer from, comm::Buffer into, Who contributes) {
+  return workers_.run([=, this](comm::Engine&) { return table_->sum(from, into, contributes); });
+}
+
+std::size_t Assembly::sum(comm::ConstBuffer from, comm::Buffer into) {
+  return sum(from, into, Who::Everyone);
+}
+
+double Assembly::sum(double value) {
+  double all = 0;
+  sum(comm::input(std::span(&value, 1)), comm::output(std::span(&all, 1)));
+  return all;
 }
 
 void Assembly::broadcast(std::span<std::byte> bytes) {
-  const std::size_t padded = (bytes.size() + kWord - 1) / kWord * kWord;
-  if (padded == 0 || workers_.size() == 1) {
+  if (bytes.empty() || workers_.size() == 1) {
     return;
   }
-  std::vector<std::byte> in(padded);
-  std::vector<std::byte> out(padded);
-  std::memcpy(in.data(), bytes.data(), bytes.size());
-  together([&](comm::Engine& engine, comm::Call call) {
-    const Rank root = call.members.front();
-    return finish(comm::broadcast(engine, call, root, {comm::Type::Float32, {in.data(), padded}},
-                                  {comm::Type::Float32, {out.data(), padded}}));
-  });
-  std::memcpy(bytes.data(), out.data(), bytes.size());
+  const std::vector<float> own = numbers_of(bytes);
+  std::vector<float> all(own.size());
+  sum(comm::input(std::span(own)), comm::output(std::span(all)), Who::TheLowest);
+  write_bytes(all, bytes);
 }
 
 std::string Assembly::broadcast(std::string_view text) {
@@ -79,33 +159,18 @@ std::string Assembly::broadcast(std::string_view text) {
   return all;
 }
 
-std::size_t Assembly::sum(comm::ConstBuffer from, comm::Buffer into) {
-  const std::vector<Rank> members = together([&](comm::Engine& engine, comm::Call call) {
-    return finish(comm::all_reduce(engine, call, from, into));
-  });
-  return members.size();
-}
-
-double Assembly::sum(double value) {
-  double all = 0;
-  sum(comm::input(std::span(&value, 1)), comm::output(std::span(&all, 1)));
-  return all;
-}
-
 std::vector<std::string> Assembly::gather(std::string_view text) {
-  std::vector<std::byte> records;
-  const std::vector<Rank> members = together([&](comm::Engine& engine, comm::Call call) {
-    records.assign(call.members.size() * kLongest, std::byte{0});
-    const auto self = std::lower_bound(call.members.begin(), call.members.end(), workers_.rank()) -
-                      call.members.begin();
-    std::memcpy(records.data() + static_cast<std::size_t>(self) * kLongest, text.data(),
-                std::min(text.size(), kLongest));
-    return finish(comm::gather(engine, call, records));
-  });
-  std::vector<std::string> texts(workers_.size());
-  for (std::size_t i = 0; i < members.size(); ++i) {
-    const char* record = reinterpret_cast<const char*>(records.data()) + i * kLongest;
-    texts[members[i].index()] = std::string(record, strnlen(record, kLongest));
+  std::vector<std::byte> records(workers_.size() * kLongest);
+  std::memcpy(records.data() + workers_.rank().index() * kLongest, text.data(),
+              std::min(text.size(), kLongest));
+  const std::vector<float> own = numbers_of(records);
+  std::vector<float> all(own.size());
+  sum(comm::input(std::span(own)), comm::output(std::span(all)), Who::Everyone);
+  write_bytes(all, records);
+  std::vector<std::string> texts;
+  for (std::size_t rank = 0; rank < workers_.size(); ++rank) {
+    const char* record = reinterpret_cast<const char*>(records.data()) + rank * kLongest;
+    texts.emplace_back(record, strnlen(record, kLongest));
   }
   return texts;
 }

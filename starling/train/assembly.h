@@ -1,18 +1,18 @@
 // What all living workers do together beside their rounds: they tell each other, average, and go on
-// with those who are left if one is lost meanwhile. Collective: everyone calls the same, in the
-// same order.
+// with those who are left if one is lost meanwhile. Each call is a sync of rounds of their own
+// (comm/rounds.h): if one worker has its result, all who are left have the same. Collective:
+// everyone calls the same, in the same order.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "starling/comm/buffer.h"
-#include "starling/comm/operation.h"
 #include "starling/comm/workers.h"
 
 namespace starling::train {
@@ -20,7 +20,11 @@ namespace starling::train {
 class Assembly {
  public:
   // Assemblies of the same workers have a series each (Workers::next_series()).
-  Assembly(comm::Workers& workers, std::uint64_t series) : workers_(workers), series_(series) {}
+  Assembly(comm::Workers& workers, std::uint64_t series);
+  // Leaves: the others meet without this worker.
+  ~Assembly();
+  Assembly(const Assembly&) = delete;
+  Assembly& operator=(const Assembly&) = delete;
 
   // The bytes of the lowest living rank, on everyone.
   void broadcast(std::span<std::byte> bytes);
@@ -35,14 +39,12 @@ class Assembly {
   std::vector<std::string> gather(std::string_view text);
 
  private:
-  using Collective = std::function<Task<void>(comm::Engine&, comm::Call)>;
-  // Runs `collective` with all who live, again if one is lost meanwhile. Returns who they were.
-  std::vector<Rank> together(const Collective& collective);
-  std::vector<Rank> living();
+  class Table;
+  enum class Who : std::uint8_t { Everyone, TheLowest };
+  std::size_t sum(comm::ConstBuffer from, comm::Buffer into, Who contributes);
 
   comm::Workers& workers_;
-  std::uint64_t series_;
-  std::uint64_t calls_ = 0;
+  std::unique_ptr<Table> table_;  // lives on the engine's thread
 };
 
 }  // namespace starling::train

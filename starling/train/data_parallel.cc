@@ -54,7 +54,7 @@ class DataParallel::Impl {
         options_(std::move(options)),
         optimizer_(std::move(optimizer)),
         series_(workers.next_series()),
-        assembly_(workers, series_),
+        assembly_(workers, workers.next_series()),
         parameters_(model),
         plan_(plan_rounds(workers, options_)),
         desk_(workers) {
