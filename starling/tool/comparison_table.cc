@@ -184,8 +184,8 @@ ordered_json json_of(const Row& row) {
   for (const Outcomes::Failure& failure : row.outcomes->failures) {
     failed.push_back({{"seed", failure.seed}, {"why", failure.why}});
   }
-  const auto of_others = [&](ordered_json value) {
-    return row.is_baseline ? ordered_json() : value;
+  const auto of_others = [&](std::string_view name) {
+    return row.is_baseline ? ordered_json() : ordered_json(name);
   };
   ordered_json value;
   value["name"] = row.outcomes->name;
