@@ -163,6 +163,7 @@ void expect_budget_of_time(const fs::path& folder) {
   const double step = summary_in(folder / "own/seed-0").at("train_seconds").get<double>() / 24;
   EXPECT_EQ(summary_in(folder / "own/time-seed-0").at("steps"),
             std::max(1.0, std::floor(budget / step)));
+  EXPECT_DOUBLE_EQ(time[1].at("runs")[0].at("budget_seconds").get<double>(), budget);
   EXPECT_EQ(time[1].at("runs")[0].at("steps"), summary_in(folder / "own/time-seed-0").at("steps"));
 }
 
