@@ -51,6 +51,8 @@ void require_free(const std::string& where, const Words& words) {
     }
     require(option != "--no-evaluation", "{}: without evaluation there is nothing to compare",
             where);
+    require(option != "--resume", "{}: --resume: runs that are compared begin at the beginning",
+            where);
     require(option != "--help" && option != "-h", "{}: for help see `starling train images --help`",
             where);
   }

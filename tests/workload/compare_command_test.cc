@@ -51,6 +51,7 @@ TEST(CompareCommand, RefusesInOneLine) {
   expect_refused(out + "--run '../a: --lr 1' -- images", {"'../a: --lr 1'", "letters"});
   expect_refused(out + "--run 'a: --lr 1' --run 'a: --lr 2' -- images", {"two", "'a'"});
   expect_refused(out + "--run 'a: --seed 1' -- images", {"--run a", "--seed"});
+  expect_refused(out + "--run 'a: --resume x' -- images", {"--run a", "--resume"});
   expect_refused(out + "--run 'a: --lr 1' -- images --no-evaluation", {"nothing to compare"});
   expect_refused(out + "--run 'sum: --lr 1' --baseline sun -- images", {"'sun'", "'sum'"});
   expect_refused(out + "--run 'a: --lr 1' --budget tme -- images", {"'tme'", "'time'"});
