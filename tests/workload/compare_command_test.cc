@@ -57,7 +57,9 @@ TEST(CompareCommand, RefusesInOneLine) {
   expect_refused(out + "--run 'a: --lr 1' --budget tme -- images", {"'tme'", "'time'"});
   expect_refused(out + "--run 'a: --lr 1' --seconds 3 -- images", {"--seconds", "--budget"});
   expect_refused(out + "--run 'a: --lr 1' --sedes 3 -- images", {"'--sedes'", "'--seeds'"});
-  for (const char* wrong : {"--seeds 0", "--seeds -2", "--margin -1", "--first-seed -1"}) {
+  expect_refused(out + "--plot /no/such/p.svg --run 'a: --lr 1' -- images", {"--plot", "/no/such"});
+  for (const char* wrong :
+       {"--margin nan", "--seeds 0", "--seeds -2", "--margin -1", "--first-seed -1"}) {
     expect_refused(out + wrong + " --run 'a: --lr 1' -- images", {std::string(wrong).substr(0, 6)});
   }
   EXPECT_FALSE(fs::exists(folder.path() / "c"));
