@@ -51,6 +51,8 @@ void require_free(const std::string& where, const Words& words) {
     }
     require(option != "--no-evaluation", "{}: without evaluation there is nothing to compare",
             where);
+    require(option != "--resume", "{}: --resume: runs that are compared begin at the beginning",
+            where);
     require(option != "--help" && option != "-h", "{}: for help see `starling train images --help`",
             where);
   }
@@ -105,6 +107,14 @@ Comparison parse(const Request& request, const Words& common) {
   const std::vector<std::string> budgets = {"iterations", "time", "both"};
   require(std::find(budgets.begin(), budgets.end(), request.budget) != budgets.end(),
           "--budget: {}", unknown("word", request.budget, budgets));
+  for (const double number :
+       {request.margin, request.seconds.value_or(1), request.target_loss.value_or(0)}) {
+    require(std::isfinite(number), "--margin, --seconds and --target-loss are numbers, not {}",
+            number);
+  }
+  const fs::path place = fs::path(request.plot).parent_path();
+  require(place.empty() || fs::is_directory(place), "--plot {}: there is no folder {}",
+          request.plot, place.string());
   Comparison comparison;
   comparison.folder = fs::path(request.folder).lexically_normal();
   comparison.configurations = parse_runs(request, common);

@@ -344,6 +344,9 @@ void Contest::hold_time(std::size_t round) {
     const std::optional<json> summary =
         result_of(run, stored(run, time_words(run.index, static_cast<std::uint64_t>(steps))));
     note(result_.time, run, summary, failure_);
+    if (summary) {
+      result_.time[run.index].runs.back().budget = seconds;
+    }
   }
 }
 

@@ -82,6 +82,8 @@ void compare_with(Row& row, const Outcomes* baseline, const Yardstick& yardstick
       continue;
     }
     ++row.pairs;
+    row.off_budget += (is_off_budget(run) ? 1 : 0);
+    row.off_budget += (!row.is_baseline && is_off_budget(*other) ? 1 : 0);
     differences.push_back(run.accuracy - other->accuracy);
     speeds.push_back(run.samples_per_second / other->samples_per_second);
     const std::optional<double> others = time_to_target(*other, other, yardstick);

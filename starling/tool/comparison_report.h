@@ -56,6 +56,7 @@ struct Row {
   // Against the baseline; none of the baseline itself.
   std::optional<Estimate> difference{};  // of accuracy
   Verdict verdict = Verdict::None;
+  std::size_t off_budget = 0;  // runs behind it, of the baseline too, that took another time
   std::optional<Estimate> speed_ratio{};  // of samples per second
 
   // By run; none: no target, or not reached.

@@ -43,7 +43,10 @@ std::string verdict_text(const Row& row, std::size_t seeds) {
   if (row.is_baseline) {
     return "";
   }
-  return row.verdict == Verdict::None ? no_verdict(row, seeds) : std::string(name_of(row.verdict));
+  if (row.verdict == Verdict::None) {
+    return no_verdict(row, seeds);
+  }
+  return fmt::format("{}{}", name_of(row.verdict), row.off_budget > 0 ? " (off budget)" : "");
 }
 
 // How many seconds, or how many runs did not reach it.
@@ -133,6 +136,12 @@ std::string remarks(const std::vector<Row>& rows) {
           fmt::format("{}, seed {} failed: {}\n", row.outcomes->name, failure.seed, failure.why);
     }
     for (const MeasuredRun& run : row.outcomes->runs) {
+      if (is_off_budget(run)) {
+        text += fmt::format(
+            "{}, seed {} took {:.1f} s, not the {:.1f} s of its budget: the machine "
+            "was not as fast as when its step was measured\n",
+            row.outcomes->name, run.seed, run.seconds, *run.budget);
+      }
       if (run.lost > 0) {
         text += fmt::format("{}, seed {} went on without {} of its workers\n", row.outcomes->name,
                             run.seed, run.lost);
@@ -175,6 +184,7 @@ ordered_json json_of_runs(const Row& row) {
     value["consensus_relative"] = json_of(run.consensus);
     value["time_to_loss"] = json_of(row.times_to_loss[i]);
     value["lost"] = run.lost;
+    value["budget_seconds"] = json_of(run.budget);
   }
   return runs;
 }
@@ -184,8 +194,8 @@ ordered_json json_of(const Row& row) {
   for (const Outcomes::Failure& failure : row.outcomes->failures) {
     failed.push_back({{"seed", failure.seed}, {"why", failure.why}});
   }
-  const auto of_others = [&](ordered_json value) {
-    return row.is_baseline ? ordered_json() : value;
+  const auto of_others = [&](std::string_view name) {
+    return row.is_baseline ? ordered_json() : ordered_json(name);
   };
   ordered_json value;
   value["name"] = row.outcomes->name;
@@ -196,6 +206,7 @@ ordered_json json_of(const Row& row) {
   value["accuracy"] = json_of(row.accuracy);
   value["difference"] = json_of(row.difference);
   value["verdict"] = of_others(name_of(row.verdict));
+  value["off_budget"] = row.off_budget;
   value["loss"] = json_of(row.loss);
   value["seconds"] = json_of(row.seconds);
   value["samples_per_second"] = json_of(row.samples_per_second);

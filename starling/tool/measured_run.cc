@@ -1,5 +1,7 @@
 #include "starling/tool/measured_run.h"
 
+#include <cmath>
+
 #include "starling/base/error.h"
 
 namespace starling::tool {
@@ -47,6 +49,11 @@ MeasuredRun measured_run(const nlohmann::json& summary) {
                                .loss = number_in(evaluation, "test_loss")});
   }
   return run;
+}
+
+bool is_off_budget(const MeasuredRun& run) {
+  constexpr double kTolerance = 0.1;
+  return run.budget && std::abs(run.seconds / *run.budget - 1) > kTolerance;
 }
 
 std::optional<double> time_to_loss(const MeasuredRun& run, double target) {

@@ -28,6 +28,7 @@ struct MeasuredRun {
   double stale_fraction = 0;
   std::optional<double> consensus{};      // distance relative to the model
   std::size_t lost = 0;                   // workers
+  std::optional<double> budget{};         // seconds it should have taken
   std::vector<Evaluation> evaluations{};  // in order
 };
 
@@ -38,6 +39,10 @@ double step_seconds_of(const nlohmann::json& summary);
 // accuracy in it, nlohmann's
 // exceptions if it is no summary.
 MeasuredRun measured_run(const nlohmann::json& summary);
+
+// Whether it took more than a tenth less or more than its budget, if it has one: the machine was
+// not as fast as when its step was measured.
+bool is_off_budget(const MeasuredRun& run);
 
 // When the test loss first was `target` or less, between two evaluations by a straight line; that
 // of the first evaluation if it was less already. None: not reached.

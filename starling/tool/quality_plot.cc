@@ -333,7 +333,10 @@ std::string draw_plot(const std::string& title, const std::vector<std::vector<Pl
       ".mark{{stroke:#fff;stroke-width:0.7}}.title{{font-weight:bold}}</style>\n"
       "<rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n",
       width, height);
-  out += text_at(width / 2, 24, "middle", title, " font-size=\"15\"");
+  // A long one is smaller: letters are about 0.6 of their size wide.
+  const double size = std::clamp(width / 0.6 / static_cast<double>(title.size() + 2), 7.0, 15.0);
+  out +=
+      text_at(width / 2, 24, "middle", title, fmt::format(" font-size=\"{:.1f}\"", size).c_str());
   int number = 0;
   for (std::size_t line = 0; line < lines.size(); ++line) {
     for (std::size_t column = 0; column < lines[line].size(); ++column) {

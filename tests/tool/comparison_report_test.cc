@@ -122,6 +122,24 @@ TEST(Rows, TakeTheTimeToAGivenLoss) {
   EXPECT_DOUBLE_EQ(rows[0].time_to_loss->mean, 6.25);
 }
 
+TEST(Rows, SayWhichRunsTookAnotherTimeThanTheyShould) {
+  std::vector<Outcomes> both = {outcomes("base", {run_with(0, 0.8, 0.5), run_with(1, 0.8, 0.5)}),
+                                outcomes("other", {run_with(0, 0.9, 0.4), run_with(1, 0.9, 0.4)})};
+  const Yardstick yardstick{.baseline = "base", .margin = 0.005};
+  const ComparisonFacts facts{.words = {}, .seeds = {0, 1}, .yardstick = yardstick};
+  both[1].runs[0].budget = 9.5;  // of 10 s
+  EXPECT_FALSE(has(text_of_comparison("t", rows_of(both, yardstick), facts), "budget"));
+  both[1].runs[1].budget = 8;
+  EXPECT_EQ(rows_of(both, yardstick)[1].off_budget, 1u);
+  both[0].runs[0].budget = 20;
+  const std::vector<Row> rows = rows_of(both, yardstick);
+  EXPECT_EQ(rows[0].off_budget, 1u);
+  EXPECT_EQ(rows[1].off_budget, 2u);
+  const std::string text = text_of_comparison("t", rows, facts);
+  EXPECT_TRUE(has(text, "better (off budget)")) << text;
+  EXPECT_TRUE(has(text, "other, seed 1 took 10.0 s, not the 8.0 s of its budget")) << text;
+}
+
 TEST(Rows, OfOneSeedHaveNoVerdict) {
   const std::vector<Outcomes> both = {outcomes("base", {run_with(0, 0.8, 0.5)}),
                                       outcomes("other", {run_with(0, 0.9, 0.4)})};

@@ -51,12 +51,15 @@ TEST(CompareCommand, RefusesInOneLine) {
   expect_refused(out + "--run '../a: --lr 1' -- images", {"'../a: --lr 1'", "letters"});
   expect_refused(out + "--run 'a: --lr 1' --run 'a: --lr 2' -- images", {"two", "'a'"});
   expect_refused(out + "--run 'a: --seed 1' -- images", {"--run a", "--seed"});
+  expect_refused(out + "--run 'a: --resume x' -- images", {"--run a", "--resume"});
   expect_refused(out + "--run 'a: --lr 1' -- images --no-evaluation", {"nothing to compare"});
   expect_refused(out + "--run 'sum: --lr 1' --baseline sun -- images", {"'sun'", "'sum'"});
   expect_refused(out + "--run 'a: --lr 1' --budget tme -- images", {"'tme'", "'time'"});
   expect_refused(out + "--run 'a: --lr 1' --seconds 3 -- images", {"--seconds", "--budget"});
   expect_refused(out + "--run 'a: --lr 1' --sedes 3 -- images", {"'--sedes'", "'--seeds'"});
-  for (const char* wrong : {"--seeds 0", "--seeds -2", "--margin -1", "--first-seed -1"}) {
+  expect_refused(out + "--plot /no/such/p.svg --run 'a: --lr 1' -- images", {"--plot", "/no/such"});
+  for (const char* wrong :
+       {"--margin nan", "--seeds 0", "--seeds -2", "--margin -1", "--first-seed -1"}) {
     expect_refused(out + wrong + " --run 'a: --lr 1' -- images", {std::string(wrong).substr(0, 6)});
   }
   EXPECT_FALSE(fs::exists(folder.path() / "c"));
@@ -163,6 +166,7 @@ void expect_budget_of_time(const fs::path& folder) {
   const double step = summary_in(folder / "own/seed-0").at("train_seconds").get<double>() / 24;
   EXPECT_EQ(summary_in(folder / "own/time-seed-0").at("steps"),
             std::max(1.0, std::floor(budget / step)));
+  EXPECT_DOUBLE_EQ(time[1].at("runs")[0].at("budget_seconds").get<double>(), budget);
   EXPECT_EQ(time[1].at("runs")[0].at("steps"), summary_in(folder / "own/time-seed-0").at("steps"));
 }
 
