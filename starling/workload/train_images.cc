@@ -384,6 +384,8 @@ void Training::evaluate_consensus(std::uint64_t step) {
                               .loss = score.loss / score.samples,
                               .consensus = consensus,
                               .time = watch_.time()};
+  // A run that was resumed at its end has this one already.
+  std::erase_if(evaluations_, [&](const Evaluation& known) { return known.step == step; });
   evaluations_.push_back(evaluation);
   ordered_json line = json_of(evaluation);
   line["kind"] = "evaluation";
