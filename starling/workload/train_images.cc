@@ -201,7 +201,9 @@ fs::path Training::make_folder() {
 void Training::begin_files() {
   const bool goes_on = resumption_ && options_.out.empty();
   if (goes_on) {
-    for (const ordered_json& line : continue_files(folder_, rank_, resumption_->manifest.step)) {
+    const bool ended = first_ == steps_;  // and is evaluated again
+    for (const ordered_json& line :
+         continue_files(folder_, rank_, resumption_->manifest.step, ended)) {
       if (line.value("kind", "") == "evaluation") {
         evaluations_.push_back(evaluation_of(line));
       } else if (line.value("step", 0) >= options_.warm_up_steps) {
@@ -384,8 +386,6 @@ void Training::evaluate_consensus(std::uint64_t step) {
                               .loss = score.loss / score.samples,
                               .consensus = consensus,
                               .time = watch_.time()};
-  // A run that was resumed at its end has this one already.
-  std::erase_if(evaluations_, [&](const Evaluation& known) { return known.step == step; });
   evaluations_.push_back(evaluation);
   ordered_json line = json_of(evaluation);
   line["kind"] = "evaluation";

@@ -1,5 +1,5 @@
-// Checkpoints as files: what is written is what is read, by an independent reader too; what is torn,
-// altered or missing is named; and they are complete or not there.
+// Checkpoints as files: what is written is what is read, by an independent reader too; what is
+// torn, altered or missing is named; and they are complete or not there.
 #include "starling/workload/checkpoint.h"
 
 #include <gtest/gtest.h>
@@ -247,8 +247,7 @@ TEST(Checkpoint, WhatIsTornAlteredOrMissingIsNamed) {
             std::string::npos);
   fs::remove(oldest / "worker-0.safetensors");
   EXPECT_NE(refused().find("no other checkpoint of this run is good"), std::string::npos);
-  EXPECT_EQ(faults_of(oldest).front(),
-            (oldest / "worker-0.safetensors").string() + " is missing");
+  EXPECT_EQ(faults_of(oldest).front(), (oldest / "worker-0.safetensors").string() + " is missing");
 
   const fs::path manifest = newest / "manifest.json";
   fs::resize_file(manifest, fs::file_size(manifest) / 2);
@@ -372,8 +371,9 @@ TEST(Resume, TheTrainingMustBeTheSame) {
             fmt::format("the run of {} was trained with group_size none, and this would be with 3",
                         resumption.checkpoint.string()));
   configuration["batch"] = 12;
-  EXPECT_NE(refusal([&] { require_same_training(resumption, configuration, 3); })
-                .find("trained with batch 10, and this would be with 12"),
+  EXPECT_NE(refusal([&] {
+              require_same_training(resumption, configuration, 3);
+            }).find("trained with batch 10, and this would be with 12"),
             std::string::npos);
 }
 
