@@ -296,7 +296,7 @@ TEST(Checkpointing, OnAFullDiskTrainingGoesOn) {
   }
   EXPECT_TRUE(has(output, "No space left on device; training goes on")) << output;
   EXPECT_TRUE(has(output, "\"checkpoints\": 0")) << output;
-  EXPECT_FALSE(has(output, "step-00")) << output;
+  EXPECT_FALSE(has(output, "\nstep-00")) << output;
 }
 
 }  // namespace
