@@ -68,16 +68,26 @@ std::vector<std::string> digests_of(const fs::path& run, int steps = kSteps) {
   return digests;
 }
 
-// Waits until a few steps of this life of the run are done and then a little, and kills.
+// A while after there are workers, or after they have begun to train.
 struct Blow {
   bool all = false;
+  bool into_start_up = false;
   std::chrono::milliseconds after{0};
 };
 void strike(const fs::path& folder, const Blow& blow, const std::atomic<bool>& over) {
+  const auto start = fs::file_time_type::clock::now();
   std::vector<pid_t> workers;
   while (workers.size() < 4 && !over) {
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
     workers = workers_of(folder);
+  }
+  const auto began = [&] {
+    std::error_code error;
+    const auto written = fs::last_write_time(folder / "config.json", error);
+    return !error && written > start;
+  };
+  while (!blow.into_start_up && !over && !began()) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
   const auto until = Clock::now() + blow.after;
   while (Clock::now() < until && !over) {
@@ -139,7 +149,9 @@ TEST_P(Killed, RunsEndAsIfNobodyHadDisturbedThem) {
     const std::string arguments =
         begun ? fmt::format("train images --resume '{}' --on-loss stop --json", folder.string())
               : fmt::format("{} --out '{}'", training, folder.string());
-    const Blow blow{.all = life % 2 == 0, .after = std::chrono::milliseconds(draw.below(2500))};
+    const Blow blow{.all = life % 2 == 0,
+                    .into_start_up = life % 4 == 3,
+                    .after = std::chrono::milliseconds(draw.below(2000))};
     result = run_under(arguments, folder, blow);
     struck += result.code == 0 ? 0 : 1;
   }
