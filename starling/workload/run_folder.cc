@@ -72,7 +72,7 @@ fs::path ledger_file(const fs::path& folder, Rank worker) {
 }
 
 std::vector<nlohmann::ordered_json> continue_files(const fs::path& folder, Rank worker,
-                                                   std::uint64_t step) {
+                                                   std::uint64_t step, bool ended) {
   std::error_code error;
   const fs::path ledger = ledger_file(folder, worker);
   fs::rename(ledger, folder / fmt::format("ledger-{}.before-{}.jsonl", worker.value, step), error);
@@ -86,7 +86,7 @@ std::vector<nlohmann::ordered_json> continue_files(const fs::path& folder, Rank 
       continue;  // torn
     }
     const auto at = json.value("step", std::uint64_t{0});
-    if (at < step || (at == step && json.value("kind", "") == "evaluation")) {
+    if (at < step || (at == step && !ended && json.value("kind", "") == "evaluation")) {
       text += line + "\n";
       kept.push_back(std::move(json));
     }

@@ -19,6 +19,9 @@ using train::Stored;
 constexpr std::size_t kMostHead = 100'000'000;  // as other readers have it
 static_assert(std::endian::native == std::endian::little, "values are written as they lie");
 
+// On one line, whatever it is.
+std::string quoted(const std::string& name) { return json(name).dump(); }
+
 std::size_t size_of_type(std::string_view type) {
   if (type == "F64" || type == "I64" || type == "U64") {
     return 8;
@@ -37,7 +40,7 @@ std::size_t bytes_of(const Stored& tensor) {
   std::size_t bytes = size_of_type(tensor.type);
   for (const std::int64_t length : tensor.shape) {
     require(length >= 0 && (length == 0 || bytes <= SIZE_MAX / static_cast<std::size_t>(length)),
-            "'{}' has an impossible shape", tensor.name);
+            "{} has an impossible shape", quoted(tensor.name));
     bytes *= static_cast<std::size_t>(length);
   }
   return bytes;
@@ -50,8 +53,8 @@ Stored stored_of(const std::string& name, const json& facts, std::span<const std
   tensor.shape = facts.at("shape").get<std::vector<std::int64_t>>();
   const auto offsets = facts.at("data_offsets").get<std::vector<std::uint64_t>>();
   require(offsets.size() == 2 && offsets[0] <= offsets[1] && offsets[1] <= values.size(),
-          "the values of '{}' are not in the file: it is torn", name);
-  require(offsets[1] - offsets[0] == bytes_of(tensor), "'{}' has {} bytes, not {}", name,
+          "the values of {} are not in the file: it is torn", quoted(name));
+  require(offsets[1] - offsets[0] == bytes_of(tensor), "{} has {} bytes, not {}", quoted(name),
           offsets[1] - offsets[0], bytes_of(tensor));
   const auto part = values.subspan(offsets[0], offsets[1] - offsets[0]);
   tensor.bytes.assign(part.begin(), part.end());

@@ -201,7 +201,9 @@ fs::path Training::make_folder() {
 void Training::begin_files() {
   const bool goes_on = resumption_ && options_.out.empty();
   if (goes_on) {
-    for (const ordered_json& line : continue_files(folder_, rank_, resumption_->manifest.step)) {
+    const bool ended = first_ == steps_;  // and is evaluated again
+    for (const ordered_json& line :
+         continue_files(folder_, rank_, resumption_->manifest.step, ended)) {
       if (line.value("kind", "") == "evaluation") {
         evaluations_.push_back(evaluation_of(line));
       } else if (line.value("step", 0) >= options_.warm_up_steps) {
@@ -435,6 +437,9 @@ void Training::write_summary() {
     std::fflush(stdout);
     return Meetings::Answer();
   });
+  // Whoever has led leaves when everybody knows that it is done, or the next one would lead.
+  const std::array<double, 1> present = {1};
+  meetings_.meet(present, 0, [](const Meetings::Records&) { return Meetings::Answer(); });
 }
 
 }  // namespace

@@ -1,0 +1,315 @@
+// Runs that are killed and go on: real workers, killed with SIGKILL at drawn moments, one of them
+// or all, resumed until they are done, have the result of a run that nobody disturbed.
+// STARLING_KILLS says how often each is killed (default 2).
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <future>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "starling/base/random.h"
+#include "tests/tool/tool.h"
+#include "tests/workload/temporary.h"
+
+namespace starling::tool {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+using workload::TemporaryFolder;
+using Clock = std::chrono::steady_clock;
+
+constexpr int kSteps = 60;
+
+std::string text_of(const fs::path& file) {
+  std::ostringstream text;
+  text << std::ifstream(file).rdbuf();
+  return text.str();
+}
+
+// Processes of the program, those of the run in `folder`.
+std::vector<pid_t> workers_of(const fs::path& folder) {
+  std::vector<pid_t> found;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator("/proc", error)) {
+    const std::string command = text_of(entry.path() / "cmdline");
+    if (command.starts_with(STARLING_TRAIN) && has(command, folder.string()) &&
+        !has(command, "--check\0")) {
+      found.push_back(std::stoi(entry.path().filename().string()));
+    }
+  }
+  std::sort(found.begin(), found.end());
+  return found;
+}
+
+std::size_t steps_in(const fs::path& metrics) {
+  const std::string text = text_of(metrics);
+  return static_cast<std::size_t>(std::count(text.begin(), text.end(), '\n'));
+}
+
+// Of the files that everybody needs to go on, after the last step.
+std::vector<std::string> digests_of(const fs::path& run, int steps = kSteps) {
+  std::vector<std::string> digests;
+  const fs::path folder = run / "checkpoints" / fmt::format("step-{:010}", steps);
+  for (const json& file : json::parse(text_of(folder / "manifest.json")).at("files")) {
+    digests.push_back(file.at("name").get<std::string>() + " " +
+                      file.at("sha256").get<std::string>());
+  }
+  return digests;
+}
+
+// A while after there are workers, or after they have begun to train.
+struct Blow {
+  bool all = false;
+  bool into_start_up = false;
+  std::chrono::milliseconds after{0};
+};
+void strike(const fs::path& folder, const Blow& blow, const std::atomic<bool>& over) {
+  const auto start = fs::file_time_type::clock::now();
+  std::vector<pid_t> workers;
+  while (workers.size() < 4 && !over) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    workers = workers_of(folder);
+  }
+  const auto began = [&] {
+    std::error_code error;
+    const auto written = fs::last_write_time(folder / "config.json", error);
+    return !error && written > start;
+  };
+  while (!blow.into_start_up && !over && !began()) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  const auto until = Clock::now() + blow.after;
+  while (Clock::now() < until && !over) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  for (const pid_t worker : over ? std::vector<pid_t>() : workers) {
+    if (blow.all || worker == workers[static_cast<std::size_t>(blow.after.count()) % 4]) {
+      kill(worker, SIGKILL);
+    }
+  }
+}
+
+Output run_under(const std::string& arguments, const fs::path& folder, const Blow& blow) {
+  std::atomic<bool> over = false;
+  std::future<void> striking = std::async(std::launch::async, [&] { strike(folder, blow, over); });
+  const Output result = run(arguments);
+  over = true;
+  striking.get();
+  return result;
+}
+
+json summary_of(const Output& result) {
+  json summary = json::parse(result.out, nullptr, false);
+  EXPECT_TRUE(summary.is_object()) << result.out << result.err;
+  return summary;
+}
+
+class Killed : public testing::TestWithParam<const char*> {};
+
+TEST_P(Killed, RunsEndAsIfNobodyHadDisturbedThem) {
+  const TemporaryFolder temporary;
+  // Steps long enough that blows fall everywhere: into start-up, steps, and writing.
+  const std::string training = fmt::format(
+      "train images -n 4 --algorithm {} --batch 16 --steps {} --checkpoint-every 7 --keep 2 "
+      "--eval-every 20 --on-loss stop --delay ramp:0.01 --json",
+      GetParam(), kSteps);
+  const fs::path undisturbed = temporary.path() / "undisturbed";
+  const Output straight = run(fmt::format("{} --out '{}'", training, undisturbed.string()));
+  ASSERT_EQ(straight.code, 0) << straight.err;
+  const json wanted = summary_of(straight);
+
+  const char* times = std::getenv("STARLING_KILLS");
+  const int kills = times == nullptr ? 2 : std::stoi(times);
+  RandomSequence draw(Random(std::string_view(GetParam()).size()));
+  const fs::path folder = temporary.path() / "killed";
+  Output result;
+  int struck = 0;
+  int complete = 0;
+  for (int life = 0; life < kills; ++life) {
+    const bool begun = fs::exists(folder / "checkpoints") &&
+                       run(fmt::format("checkpoint list '{}'", folder.string())).code == 0;
+    if (!begun) {
+      fs::remove_all(folder);
+    } else {
+      ++complete;
+      const Output verified = run(fmt::format("checkpoint verify '{}'", folder.string()));
+      ASSERT_EQ(verified.code, 0) << verified.out << verified.err;
+    }
+    const std::string arguments =
+        begun ? fmt::format("train images --resume '{}' --on-loss stop --json", folder.string())
+              : fmt::format("{} --out '{}'", training, folder.string());
+    const Blow blow{.all = life % 2 == 0,
+                    .into_start_up = life % 4 == 3,
+                    .after = std::chrono::milliseconds(draw.below(2000))};
+    result = run_under(arguments, folder, blow);
+    struck += result.code == 0 ? 0 : 1;
+  }
+  const bool begun = run(fmt::format("checkpoint list '{}'", folder.string())).code == 0;
+  if (!begun) {
+    fs::remove_all(folder);
+  }
+  result = run(begun ? fmt::format("train images --resume '{}' --json", folder.string())
+                     : fmt::format("{} --out '{}'", training, folder.string()));
+  ASSERT_EQ(result.code, 0) << result.err;
+  const json summary = summary_of(result);
+  fmt::print("{}: {} blows, {} of them fatal, {} lives went on from a checkpoint\n", GetParam(),
+             kills, struck, complete + (begun ? 1 : 0));
+
+  EXPECT_EQ(summary.at("test_loss"), wanted.at("test_loss"));
+  EXPECT_EQ(summary.at("test_accuracy"), wanted.at("test_accuracy"));
+  EXPECT_EQ(summary.at("train_loss"), wanted.at("train_loss"));
+  EXPECT_EQ(digests_of(folder), digests_of(undisturbed));
+  ASSERT_EQ(summary.at("evaluations").size(), 3U);
+  for (std::size_t i = 0; i < 3; ++i) {
+    EXPECT_EQ(summary["evaluations"][i]["step"], wanted["evaluations"][i]["step"]);
+    EXPECT_EQ(summary["evaluations"][i]["test_loss"], wanted["evaluations"][i]["test_loss"]);
+  }
+  for (int rank = 0; rank < 4; ++rank) {
+    const std::string name = fmt::format("metrics-{}.jsonl", rank);
+    EXPECT_EQ(steps_in(folder / name), steps_in(undisturbed / name)) << name;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Resume, Killed, testing::Values("all-reduce", "accum-adam"),
+                         [](const testing::TestParamInfo<const char*>& instance) {
+                           std::string name = instance.param;
+                           std::replace(name.begin(), name.end(), '-', '_');
+                           return name;
+                         });
+
+// A run of 4 workers, made once.
+const fs::path& run_of_four() {
+  static const TemporaryFolder temporary;
+  static const fs::path folder = [] {
+    fs::path made = temporary.path() / "four";
+    const Output result = run(fmt::format(
+        "train images -n 4 --algorithm dadam --steps 40 --checkpoint-every 15 --out '{}'",
+        made.string()));
+    EXPECT_EQ(result.code, 0) << result.err;
+    return made;
+  }();
+  return folder;
+}
+
+TEST(Resume, GoesOnWithAnotherNumberOfWorkers) {
+  const TemporaryFolder temporary;
+  for (const int workers : {3, 8}) {
+    const fs::path out = temporary.path() / fmt::format("{}", workers);
+    const Output result =
+        run(fmt::format("train images --resume '{}/checkpoints/step-0000000030' -n {} --steps 60 "
+                        "--out '{}' --json",
+                        run_of_four().string(), workers, out.string()));
+    ASSERT_EQ(result.code, 0) << result.err;
+    const json summary = json::parse(result.out);
+    EXPECT_EQ(summary["workers"], workers);
+    EXPECT_EQ(summary["resumed_from"], workers == 3 ? 40 : 15);
+    EXPECT_EQ(summary["algorithm"], "dadam");
+    EXPECT_LT(
+        summary["test_loss"],
+        json::parse(text_of(run_of_four() / "summary.json")).at("test_loss").get<double>() + 0.05);
+  }
+}
+
+TEST(Resume, RefusesInOneLine) {
+  const std::string four = run_of_four().string();
+  const TemporaryFolder empty;
+  const std::vector<std::pair<std::string, std::string>> wrong = {
+      {"--resume /nowhere", "there is no folder /nowhere"},
+      {fmt::format("--resume '{}'", empty.path().string()), "there is no complete checkpoint in"},
+      {fmt::format("--resume '{}' --model cnn", four), "--model: the run that is resumed has mlp"},
+      {fmt::format("--resume '{}' --steps 20", four), "has taken 40 already"},
+  };
+  for (const auto& [arguments, part] : wrong) {
+    SCOPED_TRACE(arguments);
+    const Output result = run("train images " + arguments);
+    EXPECT_EQ(result.code, 2);
+    EXPECT_TRUE(has(result.err, part)) << result.err;
+    EXPECT_EQ(std::count(result.err.begin(), result.err.end(), '\n'), 1) << result.err;
+  }
+}
+
+TEST(Resume, NamesADamagedFileAndTheNewestGoodCheckpoint) {
+  const TemporaryFolder temporary;
+  const fs::path folder = temporary.path() / "run";
+  fs::copy(run_of_four(), folder, fs::copy_options::recursive);
+  const fs::path damaged = folder / "checkpoints" / "step-0000000040" / "worker-2.safetensors";
+  fs::resize_file(damaged, fs::file_size(damaged) - 1);
+  const Output result = run(fmt::format("train images --resume '{}' --steps 50", folder.string()));
+  EXPECT_EQ(result.code, 2);
+  EXPECT_TRUE(has(result.err, damaged.string() + " is torn")) << result.err;
+  EXPECT_TRUE(has(result.err, "the newest good checkpoint is")) << result.err;
+  EXPECT_TRUE(has(result.err, "step-0000000030")) << result.err;
+
+  const Output verified = run(fmt::format("checkpoint verify '{}' --json", folder.string()));
+  EXPECT_EQ(verified.code, 1);
+  const json found = json::parse(verified.out);
+  ASSERT_EQ(found.size(), 3U);
+  EXPECT_EQ(found[1]["whole"], true);
+  EXPECT_EQ(found[2]["whole"], false);
+  // A worker that nobody asked before it was started says the same.
+  const Output job = run(fmt::format("run -n 4 --no-prefix -- {} images --resume '{}' --steps 50",
+                                     STARLING_TRAIN, folder.string()));
+  EXPECT_NE(job.code, 0);
+  EXPECT_TRUE(has(job.err, damaged.string() + " is torn")) << job.err;
+}
+
+TEST(CheckpointCommand, ListsVerifiesAndExports) {
+  const std::string four = run_of_four().string();
+  const Output listed = run(fmt::format("checkpoint list '{}' --json", four));
+  ASSERT_EQ(listed.code, 0) << listed.err;
+  const json rows = json::parse(listed.out);
+  ASSERT_EQ(rows.size(), 3U);
+  EXPECT_EQ(rows[0]["step"], 15);
+  EXPECT_EQ(rows[2]["step"], 40);
+  EXPECT_EQ(rows[2]["workers"], 4);
+  EXPECT_TRUE(has(run(fmt::format("checkpoint list '{}'", four)).out, "step 15"));
+  const Output verified = run(fmt::format("checkpoint verify '{}'", four));
+  EXPECT_EQ(verified.code, 0) << verified.out;
+  const TemporaryFolder temporary;
+  const std::string file = (temporary.path() / "model.safetensors").string();
+  const Output exported =
+      run(fmt::format("checkpoint export '{}/checkpoints/step-0000000030' --out '{}'", four, file));
+  EXPECT_EQ(exported.code, 0) << exported.err;
+  EXPECT_EQ(text_of(file),
+            text_of(fs::path(four) / "checkpoints" / "step-0000000030" / "consensus.safetensors"));
+  EXPECT_EQ(run(fmt::format("checkpoint export '{}' --out '{}'", four, file)).code, 2);
+  EXPECT_EQ(run("checkpoint list /nowhere").code, 2);
+  EXPECT_TRUE(has(run("checkpoint --help").out, "verify"));
+}
+
+// A disk with room for metrics, but not for a checkpoint.
+TEST(Checkpointing, OnAFullDiskTrainingGoesOn) {
+  const TemporaryFolder folder;
+  const std::string disk = folder.path().string();
+  const std::string said = disk + ".said";
+  const std::string command = fmt::format(
+      "unshare -m sh -c \"mount -t tmpfs -o size=3m none '{0}' && '{1}' train images -n 2 --steps "
+      "12 --no-evaluation --checkpoint-every 5 --out '{0}/run' --json && ls '{0}/run/checkpoints' "
+      "&& cat '{0}/run/summary.json'\" >'{2}' 2>&1",
+      disk, STARLING_TOOL, said);
+  const int status = std::system(command.c_str());
+  const std::string output = text_of(said);
+  fs::remove(said);
+  EXPECT_EQ(WEXITSTATUS(status), 0) << output;
+  for (const int step : {5, 10, 12}) {
+    EXPECT_TRUE(has(output, fmt::format("checkpoint of step {} was dropped: cannot write ", step)))
+        << output;
+  }
+  EXPECT_TRUE(has(output, "No space left on device; training goes on")) << output;
+  EXPECT_TRUE(has(output, "\"checkpoints\": 0")) << output;
+  EXPECT_FALSE(has(output, "\nstep-00")) << output;
+}
+
+}  // namespace
+}  // namespace starling::tool
