@@ -437,9 +437,6 @@ void Training::write_summary() {
     std::fflush(stdout);
     return Meetings::Answer();
   });
-  // Whoever has led leaves when everybody knows that it is done, or the next one would lead.
-  const std::array<double, 1> present = {1};
-  meetings_.meet(present, 0, [](const Meetings::Records&) { return Meetings::Answer(); });
 }
 
 }  // namespace

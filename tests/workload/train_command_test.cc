@@ -75,7 +75,7 @@ TEST(TrainCommand, HelpNamesTheOptions) {
   for (const char* option : {"--workers", "--algorithm", "--emulate-compute", "--json", "--clip"}) {
     EXPECT_TRUE(has(result.out, option)) << option;
   }
-  EXPECT_FALSE(has(result.out, "--check"));
+  EXPECT_FALSE(has(result.out, "--check "));
 }
 
 TEST(TrainCommand, SaysWhichDataIsMissing) {
