@@ -33,8 +33,8 @@ void write_json(const std::filesystem::path& file, const nlohmann::ordered_json&
 std::string text_of(const nlohmann::ordered_json& value);
 
 // For a run that goes on after `step` steps: takes what came after them out of a worker's metrics
-// (if it had `ended`, its last evaluation too), and returns what is left; its ledger gets out of the
-// way (ledger-RANK.before-STEP.jsonl). Nothing if there are none.
+// (if it had `ended`, its last evaluation too), and returns what is left; its ledger gets out of
+// the way (ledger-RANK.before-STEP.jsonl). Nothing if there are none.
 std::vector<nlohmann::ordered_json> continue_files(const std::filesystem::path& folder, Rank worker,
                                                    std::uint64_t step, bool ended);
 
