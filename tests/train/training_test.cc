@@ -142,6 +142,7 @@ Case with(std::string quirk, std::string algorithm, std::string optimizer, bool 
   c.optimizer = std::move(optimizer);
   c.wide = wide;
   c.bucket = wide ? 600 : 200;
+  c.steps = 50;
   return c;
 }
 
