@@ -194,6 +194,7 @@ void require_data(const ImagesOptions& options) {
 // others.
 void take_over(CLI::App& command, ImagesOptions& options) {
   const nlohmann::ordered_json run = find_resumption(options.resume).manifest.configuration;
+  options.algorithm = algorithm_name(options.algorithm);
   const nlohmann::ordered_json typed = json_of(options);
   const auto option_of = [&](std::string name) {
     std::replace(name.begin(), name.end(), '_', '-');

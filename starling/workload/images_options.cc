@@ -214,10 +214,12 @@ ordered_json json_or_null(const std::string& value) {
 
 }  // namespace
 
+std::string algorithm_name(const std::string& typed) {
+  return typed == "alone" ? typed : std::string(topology::find_algorithm(typed).name);
+}
+
 ImagesOptions settle(ImagesOptions options, std::size_t workers) {
-  if (options.algorithm != "alone") {
-    options.algorithm = topology::find_algorithm(options.algorithm).name;
-  }
+  options.algorithm = algorithm_name(options.algorithm);
   settle_run(options);
   settle_optimizer(options);
   settle_algorithm(options, workers);

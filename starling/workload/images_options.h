@@ -66,6 +66,9 @@ struct ImagesOptions {
   std::string on_loss = "continue";
 };
 
+// As the table of algorithms has it, or "alone". Throws Error{Input} with the nearest known name.
+std::string algorithm_name(const std::string& typed);
+
 // With everything filled in that others depend on. Throws Error{Input}, in one line, for the first
 // value that makes no sense for so many workers.
 ImagesOptions settle(ImagesOptions options, std::size_t workers);

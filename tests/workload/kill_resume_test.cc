@@ -208,7 +208,7 @@ TEST(Resume, GoesOnWithAnotherNumberOfWorkers) {
     const fs::path out = temporary.path() / fmt::format("{}", workers);
     const Output result =
         run(fmt::format("train images --resume '{}/checkpoints/step-0000000030' -n {} --steps 60 "
-                        "--out '{}' --json",
+                        "--algorithm d-adam --out '{}' --json",
                         run_of_four().string(), workers, out.string()));
     ASSERT_EQ(result.code, 0) << result.err;
     const json summary = json::parse(result.out);
