@@ -225,12 +225,12 @@ ImagesOptions settle(ImagesOptions options, std::size_t workers) {
   settle_algorithm(options, workers);
   train::parse_learning_rate(options.lr_schedule, 1e6);
   const auto seed = static_cast<std::uint64_t>(options.seed);
-  Delay(options.delay, static_cast<std::uint32_t>(workers), seed);
+  static_cast<void>(Delay(options.delay, static_cast<std::uint32_t>(workers), seed));
   require(options.emulate_compute.empty() || options.pace.empty(),
           "--pace with --emulate-compute: there is nothing to slow down");
   for (const std::string& text : {options.emulate_compute, options.pace}) {
     if (!text.empty()) {
-      EmulatedCompute(text, seed);
+      static_cast<void>(EmulatedCompute(text, seed));
     }
   }
   return options;

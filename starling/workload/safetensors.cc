@@ -90,8 +90,11 @@ Packed pack(std::span<const Stored> tensors, const Metadata& metadata) {
           tensor.bytes.size());
     packed.order.push_back(&tensor);
   }
-  std::stable_sort(packed.order.begin(), packed.order.end(), [](const Stored* a, const Stored* b) {
-    return size_of_type(a->type) > size_of_type(b->type);
+  // Wide types first, others as they come: they lie one behind the other.
+  std::sort(packed.order.begin(), packed.order.end(), [](const Stored* a, const Stored* b) {
+    const std::size_t wide = size_of_type(a->type);
+    const std::size_t other = size_of_type(b->type);
+    return wide != other ? wide > other : a < b;
   });
   ordered_json head;
   head["__metadata__"] = metadata;

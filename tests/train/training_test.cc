@@ -413,7 +413,7 @@ TEST(Training, GoesOnFromAStateBitForBit) {
     add(with(quirk, "dadam", "adamw"));
     add(with(quirk, "all-reduce", "accum-adam"));
   }
-  for (Case c : rounded_cases()) {
+  for (const Case& c : rounded_cases()) {
     add(c);
   }
   std::vector<std::string> words = {"resumes"};

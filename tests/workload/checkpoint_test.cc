@@ -23,13 +23,10 @@ using train::State;
 using train::Stored;
 
 template <typename T>
-Stored stored(std::string name, std::string type, std::vector<std::int64_t> shape,
-              const std::vector<T>& values) {
+Stored stored(const std::string& name, const std::string& type,
+              const std::vector<std::int64_t>& shape, const std::vector<T>& values) {
   const auto bytes = std::as_bytes(std::span(values));
-  return {.name = std::move(name),
-          .type = std::move(type),
-          .shape = std::move(shape),
-          .bytes = {bytes.begin(), bytes.end()}};
+  return {.name = name, .type = type, .shape = shape, .bytes = {bytes.begin(), bytes.end()}};
 }
 
 State some_state(std::uint64_t step, float value = 1.5F) {

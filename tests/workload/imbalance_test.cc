@@ -120,7 +120,9 @@ TEST(Delay, TimesOfAPublishedWorkload) {
 }
 
 TEST(Delay, Refusals) {
-  const auto refused = [](const std::string& text) { return refusal([&] { Delay(text, 4, 0); }); };
+  const auto refused = [](const std::string& text) {
+    return refusal([&] { static_cast<void>(Delay(text, 4, 0)); });
+  };
   const auto form = [](const std::string& text) {
     return fmt::format(
         "delay '{}': write COUNTxSECONDS, rank:R:SECONDS, ramp:SECONDS, rotating:FROM:TO or "
@@ -185,7 +187,7 @@ TEST(EmulatedCompute, TheSameForASeedOthersForOthers) {
 
 TEST(EmulatedCompute, Refusals) {
   const auto refused = [](const std::string& text) {
-    return refusal([&] { EmulatedCompute(text, 0); });
+    return refusal([&] { static_cast<void>(EmulatedCompute(text, 0)); });
   };
   EXPECT_TRUE(refused("0.1").starts_with("emulated computation '0.1': write FORWARD:BACKWARD"));
   EXPECT_TRUE(refused("").starts_with("emulated computation '': write FORWARD:BACKWARD"));

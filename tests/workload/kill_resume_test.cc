@@ -37,6 +37,9 @@ std::string text_of(const fs::path& file) {
   return text.str();
 }
 
+// The word --check, as it lies in a list of arguments.
+const std::string kCheck = std::string(1, '\0') + "--check" + std::string(1, '\0');
+
 // Processes of the program, those of the run in `folder`.
 std::vector<pid_t> workers_of(const fs::path& folder) {
   std::vector<pid_t> found;
@@ -44,7 +47,7 @@ std::vector<pid_t> workers_of(const fs::path& folder) {
   for (const auto& entry : fs::directory_iterator("/proc", error)) {
     const std::string command = text_of(entry.path() / "cmdline");
     if (command.starts_with(STARLING_TRAIN) && has(command, folder.string()) &&
-        !has(command, "--check\0")) {
+        !has(command, kCheck)) {
       found.push_back(std::stoi(entry.path().filename().string()));
     }
   }
