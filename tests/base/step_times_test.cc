@@ -73,9 +73,9 @@ TEST(StepTimes, QuantilesRiseWithinAndBetweenBins) {
 TEST(StepTimes, Refusals) {
   EXPECT_THROW(StepTimes::published("navigatoin"), Error);
   const std::array<StepTimes::Bin, 1> nothing = {{{1, 2, 0}}};
-  EXPECT_THROW(StepTimes{nothing}, Error);
+  EXPECT_THROW(static_cast<void>(StepTimes{nothing}), Error);
   const std::array<StepTimes::Bin, 1> backwards = {{{2, 1, 1}}};
-  EXPECT_THROW(StepTimes{backwards}, Error);
+  EXPECT_THROW(static_cast<void>(StepTimes{backwards}), Error);
 }
 
 }  // namespace
