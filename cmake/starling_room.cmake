@@ -106,10 +106,12 @@ function(starling_module name)
   endif()
 endfunction()
 
-# starling_test(NAME SOURCES … LINK … [TIMEOUT seconds])
+# starling_test(NAME SOURCES … LINK … [TIMEOUT seconds] [HEAVY])
 # One executable, one ctest entry per file of cases; a test that hangs is a failure.
+#   HEAVY  several processes that compute and wait for each other: two such tests at once take longer
+#          than one after the other
 function(starling_test name)
-  cmake_parse_arguments(TEST "" "TIMEOUT" "SOURCES;LINK" ${ARGN})
+  cmake_parse_arguments(TEST "HEAVY" "TIMEOUT" "SOURCES;LINK" ${ARGN})
   add_executable(${name} ${TEST_SOURCES})
   target_link_libraries(${name} PRIVATE ${TEST_LINK} GTest::gtest_main starling_flags)
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR})
@@ -120,6 +122,9 @@ function(starling_test name)
     set(TEST_TIMEOUT 300)
   endif()
   set_tests_properties(${name} PROPERTIES TIMEOUT ${TEST_TIMEOUT})
+  if(TEST_HEAVY)
+    set_tests_properties(${name} PROPERTIES PROCESSORS 2)
+  endif()
 endfunction()
 
 # Writes starling-config.cmake: find_package(starling COMPONENTS sim) pulls in the rooms that sim
