@@ -1,11 +1,8 @@
 // What the tool can do: one row per subcommand, each adds itself with its options.
 #pragma once
 
+#include <CLI/CLI.hpp>
 #include <span>
-
-namespace CLI {
-class App;
-}
 
 namespace starling::tool {
 

@@ -12,19 +12,19 @@ namespace {
 using nlohmann::ordered_json;
 
 enum Field : std::size_t {
-  kTrainSeconds,
-  kStepSeconds,
-  kMedian,
-  kSlowest,
-  kLoss,
-  kWaited,
-  kStale,
-  kSkipped,
-  kVoid,
-  kBytes,
-  kCopies,
-  kSteps,
-  kFields
+  AtTrainSeconds,
+  AtStepSeconds,
+  AtMedian,
+  AtSlowest,
+  AtLoss,
+  AtWaited,
+  AtStale,
+  AtSkipped,
+  AtVoid,
+  AtBytes,
+  AtCopies,
+  AtSteps,
+  AtFields
 };
 
 // Not a number is null in JSON.
@@ -76,19 +76,19 @@ double StepStatistics::quantile_seconds(double q) const {
 
 std::vector<double> record_of(const StepStatistics& steps, const train::Totals& totals,
                               double train_seconds) {
-  std::vector<double> record(kFields);
-  record[kTrainSeconds] = train_seconds;
-  record[kStepSeconds] = steps.mean_seconds();
-  record[kMedian] = steps.quantile_seconds(0.5);
-  record[kSlowest] = steps.quantile_seconds(0.99);
-  record[kLoss] = steps.recent_loss();
-  record[kWaited] = totals.waited.count();
-  record[kStale] = totals.stale_fraction;
-  record[kSkipped] = static_cast<double>(totals.skipped);
-  record[kVoid] = static_cast<double>(totals.void_rounds);
-  record[kBytes] = static_cast<double>(totals.bytes);
-  record[kCopies] = static_cast<double>(totals.model_copies);
-  record[kSteps] = static_cast<double>(totals.steps);
+  std::vector<double> record(AtFields);
+  record[AtTrainSeconds] = train_seconds;
+  record[AtStepSeconds] = steps.mean_seconds();
+  record[AtMedian] = steps.quantile_seconds(0.5);
+  record[AtSlowest] = steps.quantile_seconds(0.99);
+  record[AtLoss] = steps.recent_loss();
+  record[AtWaited] = totals.waited.count();
+  record[AtStale] = totals.stale_fraction;
+  record[AtSkipped] = static_cast<double>(totals.skipped);
+  record[AtVoid] = static_cast<double>(totals.void_rounds);
+  record[AtBytes] = static_cast<double>(totals.bytes);
+  record[AtCopies] = static_cast<double>(totals.model_copies);
+  record[AtSteps] = static_cast<double>(totals.steps);
   return record;
 }
 
@@ -114,15 +114,15 @@ Evaluation evaluation_of(const ordered_json& json) {
 }
 
 ordered_json results_of(const Meetings::Records& records, double samples) {
-  std::vector<double> sum(kFields);
-  std::vector<double> most(kFields);
+  std::vector<double> sum(AtFields);
+  std::vector<double> most(AtFields);
   std::vector<std::size_t> lost;
   for (std::size_t rank = 0; rank < records.size(); ++rank) {
     if (!records[rank]) {
       lost.push_back(rank);
       continue;
     }
-    for (std::size_t field = 0; field < kFields; ++field) {
+    for (std::size_t field = 0; field < AtFields; ++field) {
       sum[field] += (*records[rank])[field];
       most[field] = std::max(most[field], (*records[rank])[field]);
     }
@@ -133,18 +133,18 @@ ordered_json results_of(const Meetings::Records& records, double samples) {
           {"workers_left", left},
           {"lost", lost},
           {"samples", whole(samples)},
-          {"train_seconds", most[kTrainSeconds]},
-          {"samples_per_second", samples / most[kTrainSeconds]},
-          {"step_seconds", mean(kStepSeconds)},
-          {"step_seconds_p50", mean(kMedian)},
-          {"step_seconds_p99", most[kSlowest]},
-          {"waited_seconds", mean(kWaited)},
-          {"train_loss", number(mean(kLoss))},
-          {"stale_fraction", mean(kStale)},
-          {"skipped_steps", whole(sum[kSkipped])},
-          {"void_rounds", whole(sum[kVoid])},
-          {"bytes_per_step", mean(kSteps) > 0 ? mean(kBytes) / mean(kSteps) : 0},
-          {"model_copies", whole(most[kCopies])}};
+          {"train_seconds", most[AtTrainSeconds]},
+          {"samples_per_second", samples / most[AtTrainSeconds]},
+          {"step_seconds", mean(AtStepSeconds)},
+          {"step_seconds_p50", mean(AtMedian)},
+          {"step_seconds_p99", most[AtSlowest]},
+          {"waited_seconds", mean(AtWaited)},
+          {"train_loss", number(mean(AtLoss))},
+          {"stale_fraction", mean(AtStale)},
+          {"skipped_steps", whole(sum[AtSkipped])},
+          {"void_rounds", whole(sum[AtVoid])},
+          {"bytes_per_step", mean(AtSteps) > 0 ? mean(AtBytes) / mean(AtSteps) : 0},
+          {"model_copies", whole(most[AtCopies])}};
 }
 
 std::string text_of_summary(const ordered_json& summary) {

@@ -72,9 +72,9 @@ std::size_t Shape::elements() const {
 }
 
 std::span<const Shape> shapes() {
-  static const std::array<Shape, 5> kShapes = {
+  static const std::array<Shape, 5> all = {
       {{"first", {7, 5}}, {"bias", {13}}, {"single", {1}}, {"large", {64, 3}}, {"last", {2, 17}}}};
-  return kShapes;
+  return all;
 }
 
 Kind kind_of(const Case& c, std::size_t parameter) {

@@ -120,7 +120,8 @@ class Rule {
     }
     const double lr = config.lr * rate;
     const double decay = decays_ ? config.weight_decay : 0;
-    const auto k = static_cast<double>((t_ + window - 1) / window);
+    const std::uint64_t windows = (t_ + window - 1) / window;
+    const auto k = static_cast<double>(windows);
     const auto correction1 = static_cast<T>(1 - std::pow(config.beta1, k));
     const auto correction2 = static_cast<T>(1 - std::pow(config.beta2, k));
     const T root = std::sqrt(correction2);
