@@ -91,12 +91,15 @@ comm::TriggerOptions parse_trigger(const std::string& text) {
 
 }  // namespace
 
+std::optional<std::uint32_t> default_sync_period(const topology::Algorithm& algorithm) {
+  return algorithm.cadence == topology::Cadence::EveryStep ? std::nullopt : std::optional(10U);
+}
+
 PlanOfRounds plan_rounds(const comm::Workers& workers, const Options& options) {
   PlanOfRounds plan;
   if (options.algorithm == "alone") {
     return plan;
   }
-  using topology::Cadence;
   using topology::Payload;
   plan.algorithm = &topology::find_algorithm(options.algorithm);
   const topology::Algorithm& row = *plan.algorithm;
@@ -122,10 +125,7 @@ PlanOfRounds plan_rounds(const comm::Workers& workers, const Options& options) {
   steps.schedule = plan.schedule.get();
   steps.steps = options.steps.value_or(std::numeric_limits<std::uint64_t>::max() / 2);
   steps.together = options.steps.has_value();
-  steps.sync_period = options.sync_period;
-  if (!options.sync_period && row.cadence != Cadence::EveryStep) {
-    steps.sync_period = 10;
-  }
+  steps.sync_period = options.sync_period ? options.sync_period : default_sync_period(row);
   steps.order = parse_order(options.averaging, row);
   steps.overlap = options.overlap;
   steps.gradient_at_mixed = options.gradient_at_mixed;

@@ -1,7 +1,9 @@
 // What a user's options mean for rounds: which row, which schedule, which trigger.
 #pragma once
 
+#include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "starling/comm/step.h"
@@ -19,6 +21,9 @@ struct PlanOfRounds {
   std::unique_ptr<topology::Schedule> schedule;
   comm::StepOptions steps;
 };
+
+// What is meant if no sync period is given; none: the algorithm has no syncs.
+std::optional<std::uint32_t> default_sync_period(const topology::Algorithm& algorithm);
 
 // Throws Error{Input} naming the option that does not fit.
 PlanOfRounds plan_rounds(const comm::Workers& workers, const Options& options);

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "starling/topology/algorithm.h"
+#include "starling/train/plan_of_rounds.h"
 
 namespace starling::workload {
 namespace {
@@ -22,7 +23,7 @@ std::uint64_t sync_period_of(const ImagesOptions& options) {
   if (row.trigger == topology::Trigger::AllArrived) {
     return 0;
   }
-  const std::int64_t usual = row.cadence == topology::Cadence::EveryStep ? 0 : 10;
+  const std::int64_t usual = train::default_sync_period(row).value_or(0);
   return static_cast<std::uint64_t>(options.sync_period.value_or(usual));
 }
 

@@ -16,13 +16,9 @@ constexpr double kFailed = 2;
 }  // namespace
 
 bool Meetings::leads() {
-  return workers_.run([](comm::Engine& engine) -> Task<bool> {
-    std::uint32_t lowest = 0;
-    while (engine.lost(Rank{lowest})) {
-      ++lowest;
-    }
-    co_return lowest == engine.rank().value;
-  });
+  const std::vector<bool> living = alive();
+  const auto lowest = std::find(living.begin(), living.end(), true) - living.begin();
+  return static_cast<std::size_t>(lowest) == workers_.rank().index();
 }
 
 std::vector<bool> Meetings::alive() {

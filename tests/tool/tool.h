@@ -8,12 +8,19 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <filesystem>
 #include <fstream>
 #include <sstream>
 #include <string>
 #include <vector>
 
 namespace starling::tool {
+
+inline std::string text_of(const std::filesystem::path& file) {
+  std::ostringstream text;
+  text << std::ifstream(file).rdbuf();
+  return text.str();
+}
 
 struct Output {
   int code = -1;
@@ -37,9 +44,7 @@ inline Output run(const std::string& arguments) {
   }
   const int status = pclose(pipe);
   result.code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-  std::ostringstream text;
-  text << std::ifstream(errors).rdbuf();
-  result.err = text.str();
+  result.err = text_of(errors);
   std::remove(errors.c_str());
   return result;
 }

@@ -25,12 +25,6 @@ namespace fs = std::filesystem;
 using nlohmann::json;
 using workload::TemporaryFolder;
 
-std::string text_of(const fs::path& file) {
-  std::ostringstream text;
-  text << std::ifstream(file).rdbuf();
-  return text.str();
-}
-
 json summary_in(const fs::path& folder) { return json::parse(text_of(folder / "summary.json")); }
 
 const std::string kRuns =

@@ -31,12 +31,6 @@ using Clock = std::chrono::steady_clock;
 
 constexpr int kSteps = 60;
 
-std::string text_of(const fs::path& file) {
-  std::ostringstream text;
-  text << std::ifstream(file).rdbuf();
-  return text.str();
-}
-
 // The word --check, as it lies in a list of arguments.
 const std::string kCheck = std::string(1, '\0') + "--check" + std::string(1, '\0');
 

@@ -26,12 +26,6 @@ namespace fs = std::filesystem;
 using nlohmann::json;
 using workload::TemporaryFolder;
 
-std::string text_of(const fs::path& file) {
-  std::ostringstream text;
-  text << std::ifstream(file).rdbuf();
-  return text.str();
-}
-
 std::vector<json> lines_of(const fs::path& file) {
   std::vector<json> lines;
   std::ifstream stream(file);
