@@ -8,6 +8,7 @@
 
 #include "starling/base/error.h"
 #include "starling/base/suggestion.h"
+#include "starling/base/time_words.h"
 
 namespace starling {
 namespace {
@@ -116,6 +117,19 @@ double StepTimes::quantile(double share) const {
   const double part = shares_[i] - before;
   const double along = part == 0 ? 0 : std::clamp((share - before) / part, 0.0, 1.0);
   return bins_[i].low + along * (bins_[i].high - bins_[i].low);
+}
+
+ScaledTimes ScaledTimes::parse(std::string_view what, std::string_view text) {
+  const auto words = split(text, ':');
+  require(words.size() == 3, "{} '{}': write draw:NAME:MEAN, such as draw:translation:0.3", what,
+          text);
+  StepTimes times = StepTimes::published(words[1]);
+  const double factor = parse_seconds(what, text, words[2]) / times.mean();
+  return {std::move(times), factor};
+}
+
+Duration ScaledTimes::at(const Random& random, Step step) const {
+  return duration(factor_ * times_.draw(random, static_cast<std::uint64_t>(step.value)));
 }
 
 }  // namespace starling

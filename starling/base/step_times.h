@@ -4,9 +4,12 @@
 
 #include <span>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "starling/base/random.h"
+#include "starling/base/time.h"
+#include "starling/base/units.h"
 
 namespace starling {
 
@@ -43,6 +46,23 @@ class StepTimes {
   std::vector<double> shares_;  // of all bins up to the end of each
   double mean_ = 0;
   double deviation_ = 0;
+};
+
+// Times like those of a published workload, with another mean.
+class ScaledTimes {
+ public:
+  // Whether `text` is of this kind: "draw:NAME:MEAN".
+  static bool names(std::string_view text) { return text.starts_with("draw:"); }
+  // Throws Error{Input} that names `what` and the text.
+  static ScaledTimes parse(std::string_view what, std::string_view text);
+
+  Duration at(const Random& random, Step step) const;
+
+ private:
+  ScaledTimes(StepTimes times, double factor) : times_(std::move(times)), factor_(factor) {}
+
+  StepTimes times_;
+  double factor_;
 };
 
 }  // namespace starling

@@ -52,6 +52,10 @@ Bytes parse_bytes(std::string_view text);
 
 // "104.9 MB": at most four digits, powers of 1000.
 std::string to_string(Bytes bytes);
+// The same of a number that was calculated.
+inline std::string bytes_text(double bytes) {
+  return to_string(Bytes{static_cast<std::uint64_t>(bytes)});
+}
 
 }  // namespace starling
 

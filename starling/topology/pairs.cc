@@ -4,8 +4,8 @@
 #include <algorithm>
 
 #include "starling/base/error.h"
+#include "starling/base/permutation.h"
 #include "starling/topology/makers.h"
-#include "starling/topology/permutation.h"
 
 namespace starling::topology {
 namespace {

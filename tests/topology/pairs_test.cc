@@ -3,7 +3,7 @@
 #include <map>
 #include <set>
 
-#include "starling/topology/permutation.h"
+#include "starling/base/permutation.h"
 #include "tests/topology/dense.h"
 
 namespace starling::topology {

@@ -1,10 +1,10 @@
-#include "starling/workload/interruption.h"
+#include "starling/base/interruption.h"
 
 #include <cstddef>
 
 #include "starling/base/error.h"
 
-namespace starling::workload {
+namespace starling {
 namespace {
 
 // Set by a handler, which can reach nothing else.
@@ -38,4 +38,4 @@ void Interruption::check_point() {
   }
 }
 
-}  // namespace starling::workload
+}  // namespace starling

@@ -6,7 +6,7 @@
 
 #include <array>
 
-namespace starling::workload {
+namespace starling {
 
 class Interruption {
  public:
@@ -23,4 +23,4 @@ class Interruption {
   std::array<struct sigaction, kSignals.size()> before_{};
 };
 
-}  // namespace starling::workload
+}  // namespace starling

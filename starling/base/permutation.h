@@ -9,7 +9,7 @@
 
 #include "starling/base/random.h"
 
-namespace starling::topology {
+namespace starling {
 
 class Permutation {
  public:
@@ -31,4 +31,4 @@ class Permutation {
   std::array<std::uint64_t, kMostRounds> keys_{};
 };
 
-}  // namespace starling::topology
+}  // namespace starling

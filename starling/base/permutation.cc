@@ -1,8 +1,8 @@
-#include "starling/topology/permutation.h"
+#include "starling/base/permutation.h"
 
 #include <bit>
 
-namespace starling::topology {
+namespace starling {
 namespace {
 
 // Bits of one half, scrambled under a round's key (the finalizer of MurmurHash3).
@@ -65,4 +65,4 @@ std::uint32_t Permutation::origin(std::uint32_t image) const {
   return image;
 }
 
-}  // namespace starling::topology
+}  // namespace starling

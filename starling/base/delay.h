@@ -1,25 +1,15 @@
-// Load imbalance on purpose, the same on all workers and in every run with the same seed: workers
-// that sleep, and computation that is slept instead of done.
+// Load imbalance on purpose, the same on all workers and in every run with the same seed.
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <string_view>
 #include <variant>
 
-#include "starling/base/random.h"
 #include "starling/base/step_times.h"
 #include "starling/base/time.h"
 #include "starling/base/units.h"
 
-namespace starling::workload {
-
-// Times like those of a published workload, with another mean.
-struct ScaledTimes {
-  StepTimes times;
-  double factor = 1;
-  Duration at(const Random& random, Step step) const;
-};
+namespace starling {
 
 // How long a worker sleeps before it computes a step.
 class Delay {
@@ -59,28 +49,4 @@ class Delay {
   std::uint64_t seed_;
 };
 
-// What a step takes that is slept.
-struct Emulated {
-  Duration forward{0};
-  Duration backward{0};
-};
-
-class EmulatedCompute {
- public:
-  // "FORWARD:BACKWARD" in seconds, such as 0.010:0.020; with a third number, the coefficient of
-  // variation of a whole step, both are multiplied by the same draw from a log-normal distribution
-  // of mean 1. Or "draw:NAME:MEAN": a published workload's time, a third of it forward. Throws
-  // Error{Input}, one line.
-  EmulatedCompute(std::string_view text, std::uint64_t seed);
-
-  Emulated at(Rank worker, Step step) const;
-
- private:
-  double forward_ = 0;  // seconds
-  double backward_ = 0;
-  double deviation_ = 0;  // of the logarithm
-  std::optional<ScaledTimes> times_;
-  std::uint64_t seed_;
-};
-
-}  // namespace starling::workload
+}  // namespace starling

@@ -1,15 +1,25 @@
-#include "starling/workload/imbalance.h"
-
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <set>
 #include <vector>
 
-#include "tests/workload/temporary.h"
+#include "starling/base/compute_times.h"
+#include "starling/base/delay.h"
+#include "starling/base/error.h"
 
-namespace starling::workload {
+namespace starling {
 namespace {
+
+template <typename Code>
+std::string refusal(Code code) {
+  try {
+    code();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "no error";
+}
 
 using std::chrono::milliseconds;
 using std::chrono::nanoseconds;
@@ -99,7 +109,7 @@ TEST(Delay, ARampThatRotates) {
 
 TEST(Delay, TimesOfAPublishedWorkload) {
   const Delay delay("draw:navigation:0.1", 8, 5);
-  const EmulatedCompute compute("draw:navigation:0.1", 5);
+  const ComputeTimes compute("draw:navigation:0.1", 5);
   double sum = 0;
   int long_ones = 0;
   constexpr int kDraws = 40'000;
@@ -108,7 +118,7 @@ TEST(Delay, TimesOfAPublishedWorkload) {
     const double time = seconds(delay.delay(worker, Step{i / 8}));
     sum += time;
     long_ones += time > 0.2 ? 1 : 0;  // above 4.2 s of 2.1
-    const Emulated emulated = compute.at(worker, Step{i / 8});
+    const ComputeTime emulated = compute.at(worker, Step{i / 8});
     EXPECT_NEAR(seconds(emulated.backward), 2 * seconds(emulated.forward), 3e-9);
   }
   EXPECT_NEAR(sum / kDraws, 0.1, 0.003);
@@ -151,20 +161,20 @@ TEST(Delay, Refusals) {
   }
 }
 
-TEST(EmulatedCompute, Constant) {
-  const EmulatedCompute compute("0.010:0.020", 3);
-  const Emulated time = compute.at(Rank{1}, Step{5});
+TEST(ComputeTimes, Constant) {
+  const ComputeTimes compute("0.010:0.020", 3);
+  const ComputeTime time = compute.at(Rank{1}, Step{5});
   EXPECT_EQ(time.forward, milliseconds(10));
   EXPECT_EQ(time.backward, milliseconds(20));
 }
 
-TEST(EmulatedCompute, VariesAsAsked) {
-  const EmulatedCompute compute("0.010:0.020:0.5", 3);
+TEST(ComputeTimes, VariesAsAsked) {
+  const ComputeTimes compute("0.010:0.020:0.5", 3);
   double sum = 0;
   double squares = 0;
   constexpr int kDraws = 40'000;
   for (int i = 0; i < kDraws; ++i) {
-    const Emulated time = compute.at(Rank{static_cast<std::uint32_t>(i % 8)}, Step{i / 8});
+    const ComputeTime time = compute.at(Rank{static_cast<std::uint32_t>(i % 8)}, Step{i / 8});
     EXPECT_NEAR(seconds(time.backward), 2 * seconds(time.forward), 3e-9);
     EXPECT_GT(time.forward, nanoseconds(0));
     sum += seconds(time.forward);
@@ -175,29 +185,93 @@ TEST(EmulatedCompute, VariesAsAsked) {
   EXPECT_NEAR(std::sqrt(squares / kDraws - mean * mean) / mean, 0.5, 0.03);
 }
 
-TEST(EmulatedCompute, TheSameForASeedOthersForOthers) {
-  const EmulatedCompute a("0.1:0.1:0.3", 3);
-  const EmulatedCompute b("0.1:0.1:0.3", 3);
-  const EmulatedCompute c("0.1:0.1:0.3", 4);
+TEST(ComputeTimes, TheSameForASeedOthersForOthers) {
+  const ComputeTimes a("0.1:0.1:0.3", 3);
+  const ComputeTimes b("0.1:0.1:0.3", 3);
+  const ComputeTimes c("0.1:0.1:0.3", 4);
   EXPECT_EQ(a.at(Rank{2}, Step{9}).forward, b.at(Rank{2}, Step{9}).forward);
   EXPECT_NE(a.at(Rank{2}, Step{9}).forward, c.at(Rank{2}, Step{9}).forward);
   EXPECT_NE(a.at(Rank{2}, Step{9}).forward, a.at(Rank{2}, Step{10}).forward);
   EXPECT_NE(a.at(Rank{2}, Step{9}).forward, a.at(Rank{3}, Step{9}).forward);
 }
 
-TEST(EmulatedCompute, Refusals) {
+TEST(ComputeTimes, Refusals) {
   const auto refused = [](const std::string& text) {
-    return refusal([&] { static_cast<void>(EmulatedCompute(text, 0)); });
+    return refusal([&] { static_cast<void>(ComputeTimes(text, 0)); });
   };
-  EXPECT_TRUE(refused("0.1").starts_with("emulated computation '0.1': write FORWARD:BACKWARD"));
-  EXPECT_TRUE(refused("").starts_with("emulated computation '': write FORWARD:BACKWARD"));
-  EXPECT_TRUE(refused("1:2:0:4").starts_with("emulated computation '1:2:0:4': write FORWARD"));
+  EXPECT_TRUE(refused("0.1").starts_with("computation '0.1': write FORWARD:BACKWARD"));
+  EXPECT_TRUE(refused("").starts_with("computation '': write FORWARD:BACKWARD"));
+  EXPECT_TRUE(refused("1:2:0:4").starts_with("computation '1:2:0:4': write FORWARD"));
   EXPECT_EQ(refused("0.1:-1"),
-            "emulated computation '0.1:-1': '-1' is not a time; allowed are 0 to 3600 seconds");
+            "computation '0.1:-1': '-1' is not a time; allowed are 0 to 3600 seconds");
   EXPECT_EQ(refused("0.1:0.1:x"),
-            "emulated computation '0.1:0.1:x': 'x' is not a coefficient of variation; allowed are "
+            "computation '0.1:0.1:x': 'x' is not a coefficient of variation; allowed are "
             "0 to 10");
 }
 
+TEST(ComputeTimes, WholeStepsOfADistribution) {
+  constexpr int kDraws = 40'000;
+  for (const char* text : {"normal:0.3,0.0036", "lognormal:0.3,0.0036"}) {
+    const ComputeTimes times(text, 3);
+    double sum = 0;
+    double squares = 0;
+    for (int i = 0; i < kDraws; ++i) {
+      const ComputeTime time = times.at(Rank{static_cast<std::uint32_t>(i % 8)}, Step{i / 8});
+      const double whole = seconds(time.forward + time.backward);
+      EXPECT_NEAR(seconds(time.forward), whole / 3, 2e-9);
+      EXPECT_GT(whole, 0);
+      sum += whole;
+      squares += whole * whole;
+    }
+    const double mean = sum / kDraws;
+    EXPECT_NEAR(mean, 0.3, 0.0015) << text;  // 5 deviations of the mean
+    EXPECT_NEAR(squares / kDraws - mean * mean, 0.0036, 0.00018) << text;
+    EXPECT_EQ(times.mean(), 0.3);
+  }
+  const ComputeTime time = ComputeTimes("constant:0.4", 3, 0.25).at(Rank{1}, Step{5});
+  EXPECT_EQ(time.forward, milliseconds(100));
+  EXPECT_EQ(time.backward, milliseconds(300));
+  // A hundredth of the mean at least, however wide.
+  const ComputeTimes wide("normal:1,100", 3);
+  for (int i = 0; i < 1'000; ++i) {
+    const ComputeTime drawn = wide.at(Rank{0}, Step{i});
+    EXPECT_GE(drawn.forward + drawn.backward, milliseconds(10));
+  }
+}
+
+TEST(ComputeTimes, MeasuredStepsStayWhole) {
+  const std::vector<ComputeTime> steps = {{milliseconds(1), milliseconds(10)},
+                                          {milliseconds(2), milliseconds(20)},
+                                          {milliseconds(3), milliseconds(30)}};
+  const ComputeTimes times(steps, 7);
+  std::set<Duration> seen;
+  for (int i = 0; i < 300; ++i) {
+    const ComputeTime time = times.at(Rank{static_cast<std::uint32_t>(i % 3)}, Step{i});
+    EXPECT_EQ(time.backward, 10 * time.forward);
+    seen.insert(time.forward);
+  }
+  EXPECT_EQ(seen.size(), 3U);
+  EXPECT_DOUBLE_EQ(times.mean(), 0.022);
+  const std::vector<double> whole = {0.3};
+  EXPECT_EQ(ComputeTimes(whole, 7).at(Rank{0}, Step{0}).forward, milliseconds(100));
+  EXPECT_EQ(refusal([] { static_cast<void>(ComputeTimes(std::vector<double>{}, 7)); }),
+            "computation: no measured steps");
+  EXPECT_EQ(refusal([] { static_cast<void>(ComputeTimes(std::vector<double>{1, -1}, 7)); }),
+            "computation: a step of -1 seconds");
+}
+
+TEST(ComputeTimes, RefusalsOfDistributions) {
+  const auto refused = [](const std::string& text) {
+    return refusal([&] { static_cast<void>(ComputeTimes(text, 0)); });
+  };
+  EXPECT_EQ(refused("normal:1"),
+            "computation 'normal:1': write MEAN,VARIANCE, in seconds and seconds²");
+  EXPECT_EQ(refused("normal:0,1"), "computation 'normal:0,1': the mean must be more than 0");
+  EXPECT_EQ(refused("lognormal:1,-1"),
+            "computation 'lognormal:1,-1': '-1' is not a variance; allowed are 0 to 1000000");
+  EXPECT_EQ(refused("constant:x"),
+            "computation 'constant:x': 'x' is not a time; allowed are 0 to 3600 seconds");
+}
+
 }  // namespace
-}  // namespace starling::workload
+}  // namespace starling

@@ -5,7 +5,7 @@
 
 #include "starling/base/random.h"
 
-namespace starling::workload {
+namespace starling {
 
 enum class Purpose : std::uint64_t { Shuffle = 1, Delay = 2, Compute = 3, Model = 4 };
 
@@ -13,4 +13,4 @@ inline Random draws(std::uint64_t seed, Purpose purpose) {
   return Random(seed).stream(static_cast<std::uint64_t>(purpose));
 }
 
-}  // namespace starling::workload
+}  // namespace starling
