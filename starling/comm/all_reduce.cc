@@ -1,6 +1,7 @@
 #include "starling/comm/all_reduce.h"
 
 #include <algorithm>
+#include <bit>
 
 #include "starling/base/error.h"
 
@@ -106,7 +107,23 @@ std::string_view name_of(AllReduce algorithm) {
   return "unknown";
 }
 
-AllReduce choose(std::size_t members, std::size_t bytes, std::size_t shrink) {
+// Ranks of a node are consecutive: then its members are the first blocks to be joined. (Where they
+// are not, the result is the same and only the choice is a worse one.)
+Nodes nodes_of(const Endpoint& endpoint, std::span<const Rank> members) {
+  const auto node = [&](std::size_t i) { return endpoint.node_of(members[i]); };
+  bool several = false;
+  bool crowded = false;
+  for (std::size_t i = 1; i < members.size(); ++i) {
+    several = several || node(i) != node(0);
+    crowded = crowded || node(i) == node(i - 1);
+  }
+  return several && crowded ? Nodes::Shared : Nodes::Apart;
+}
+
+AllReduce choose(std::size_t members, std::size_t bytes, std::size_t shrink, Nodes nodes) {
+  if (bytes > kSmall && nodes == Nodes::Shared && shrink == 1) {
+    return AllReduce::Halving;
+  }
   if (shrink > 1 && members <= 1 + shrink) {
     return AllReduce::Gather;
   }
@@ -122,7 +139,12 @@ Task<Report> all_reduce(Engine& engine, Call call, ConstBuffer in, Buffer out, A
   if (algorithm == AllReduce::Auto) {
     algorithm = all_share(engine, call.members) && in.blob.size > kSmall
                     ? AllReduce::Shared
-                    : choose(call.members.size(), in.blob.size, shrink(in.type, precision));
+                    : choose(call.members.size(), in.blob.size, shrink(in.type, precision),
+                             nodes_of(engine.endpoint(), call.members));
+    if (algorithm == AllReduce::Direct && engine.options().few_messages &&
+        call.members.size() > kFewMembers && std::has_single_bit(call.members.size())) {
+      algorithm = AllReduce::Halving;
+    }
   }
   Operation op(engine, call,
                {.elements = in.elements(),

@@ -37,9 +37,15 @@ enum class AllReduce : std::uint8_t {
 };
 std::string_view name_of(AllReduce algorithm);
 
+// Whether nodes hold several members each and there are several nodes. Then what leaves a node
+// should have been summed in it.
+enum class Nodes : std::uint8_t { Apart, Shared };
+Nodes nodes_of(const Endpoint& endpoint, std::span<const Rank> members);
+
 // What Auto stands for with `members` workers and `bytes` bytes, of which contributions take
 // `shrink` times fewer on the wire (arithmetic.h).
-AllReduce choose(std::size_t members, std::size_t bytes, std::size_t shrink = 1);
+AllReduce choose(std::size_t members, std::size_t bytes, std::size_t shrink = 1,
+                 Nodes nodes = Nodes::Apart);
 
 // `out` is the sum; the reader divides. `in` and `out` do not overlap.
 Task<Report> all_reduce(Engine& engine, Call call, ConstBuffer in, Buffer out,

@@ -44,6 +44,12 @@ void Ledger::note(const Outcome& outcome) {
   } else {
     ++totals_.rounds;
     totals_.bytes += outcome.bytes;
+    const Exchanged exchanged{outcome.version, outcome.is_sync, outcome.exchanging};
+    if (exchanged_.size() < kRing) {
+      exchanged_.push_back(exchanged);
+    } else {
+      exchanged_[totals_.rounds % kRing] = exchanged;
+    }
     const std::int64_t age = static_cast<std::int64_t>(outcome.version) - outcome.own.value;
     ++totals_.ages[held_ ? std::max<std::int64_t>(age, 0) : age];
     if (outcome.is_sync) {

@@ -49,6 +49,13 @@ struct LedgerTotals {
   LedgerTotals& operator+=(const LedgerTotals& other);
 };
 
+// How long parts of a round were under way here.
+struct Exchanged {
+  Version version = 0;
+  bool is_sync = false;
+  Duration time{0};
+};
+
 struct LedgerRow {
   Rank worker{};
   std::variant<Outcome, PickUp> what;
@@ -66,6 +73,8 @@ class Ledger {
   // Hands everything to the sink.
   void flush();
   const LedgerTotals& totals() const { return totals_; }
+  // Of the last rounds that were not void, in no order.
+  const std::vector<Exchanged>& exchanged() const { return exchanged_; }
 
  private:
   static constexpr std::size_t kRing = 1024;
@@ -78,6 +87,7 @@ class Ledger {
   std::vector<std::variant<Outcome, PickUp>> ring_;
   std::size_t filled_ = 0;
   LedgerTotals totals_;
+  std::vector<Exchanged> exchanged_;  // a ring
 };
 
 // A sink that writes to a new file. Throws Error{Environment} if it cannot, at once or later.

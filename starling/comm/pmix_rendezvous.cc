@@ -5,8 +5,10 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstring>
+#include <future>
 #include <mutex>
 #include <optional>
+#include <thread>
 #include <utility>
 
 #include "starling/base/error.h"
@@ -32,15 +34,36 @@ std::string name_of_launcher() {
   return variables("SLURM_PROCID") ? "PMIx (srun)" : "PMIx";
 }
 
+// PMIx_Init knows no limit, and a server that is losing its workers at that moment may never
+// answer: the thread that waits for it is then left behind.
+pmix_proc_t become_client(Duration patience) {
+  struct Answer {
+    pmix_proc_t self{};
+    pmix_status_t status = PMIX_SUCCESS;
+  };
+  std::packaged_task<Answer()> init([] {
+    Answer answer;
+    answer.status = PMIx_Init(&answer.self, nullptr, 0);
+    return answer;
+  });
+  std::future<Answer> future = init.get_future();
+  std::thread(std::move(init)).detach();
+  if (future.wait_for(patience) != std::future_status::ready) {
+    throw Error(ErrorCode::Stalled,
+                fmt::format("the launcher's PMIx server has not answered within {:.3g} s",
+                            seconds(patience)));
+  }
+  const Answer answer = future.get();
+  require(answer.status == PMIX_SUCCESS,
+          "PMIX_RANK is set, but no PMIx server of a launcher answers: {}",
+          PMIx_Error_string(answer.status));
+  return answer.self;
+}
+
 // This process as a client of PMIx, as long as it lives.
 class Client {
  public:
-  Client() {
-    const pmix_status_t status = PMIx_Init(&self_, nullptr, 0);
-    require(status == PMIX_SUCCESS,
-            "PMIX_RANK is set, but no PMIx server of a launcher answers: {}",
-            PMIx_Error_string(status));
-  }
+  explicit Client(Duration patience) : self_(become_client(patience)) {}
   Client(const Client&) = delete;
   Client& operator=(const Client&) = delete;
   ~Client() { PMIx_Finalize(nullptr, 0); }
@@ -53,7 +76,7 @@ class Client {
   }
 
  private:
-  pmix_proc_t self_{};
+  pmix_proc_t self_;
 };
 
 // The end of a fence, as PMIx's own thread tells it.
@@ -104,7 +127,7 @@ class PmixRendezvous final : public Rendezvous {
 };
 
 PmixRendezvous::PmixRendezvous(const Job& job, Duration patience)
-    : patience_(patience), size_(find_size()), secret_(agree(job.secret)) {}
+    : client_(patience), patience_(patience), size_(find_size()), secret_(agree(job.secret)) {}
 
 std::size_t PmixRendezvous::find_size() const {
   const pmix_proc_t job = client_.worker(PMIX_RANK_WILDCARD);

@@ -47,6 +47,7 @@ struct Outcome {
   Time activated{};             // when this worker learnt that it should start
   Time started{};
   Time finished{};
+  Duration exchanging{0};   // of that, while parts were under way
   std::uint64_t bytes = 0;  // of payload that this worker contributed
 };
 

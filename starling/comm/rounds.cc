@@ -271,10 +271,12 @@ Task<void> Rounds::sum_parts(std::span<const Rank> members, Contribution::Pass p
   std::size_t begin = 0;
   for (std::size_t k = 0; k < ends.size(); begin = ends[k++]) {
     co_await contribution_.ready(k);
+    const Time begun = now();
     co_await all_reduce(engine_, {.id = id(kFirstPart + k), .members = members},
                         {pass.in.type, pass.in.blob.slice(begin, ends[k])},
                         {pass.out.type, pass.out.blob.slice(begin, ends[k])}, AllReduce::Auto,
                         precision);
+    outcome_.exchanging += now() - begun;
     contribution_.arrived(k, outcome_);
     progressed_.raise();
   }
@@ -312,8 +314,10 @@ Task<void> Rounds::with_neighbours(const topology::Neighbours& row, Contribution
     }
   }
   if (options_.push) {
+    const Time begun = now();
     const Pushed pushed =
         co_await push_sum(engine_, id(kFirstPart), row, pass.push_weight, pass.in, pass.out);
+    outcome_.exchanging += now() - begun;
     outcome_.push_weight = pushed.weight;
   } else {
     co_await mix_parts(row, pass);
@@ -328,9 +332,11 @@ Task<void> Rounds::mix_parts(const topology::Neighbours& row, Contribution::Pass
   std::size_t begin = 0;
   for (std::size_t k = 0; k < ends.size(); begin = ends[k++]) {
     co_await contribution_.ready(k);
+    const Time begun = now();
     co_await neighbour_exchange(engine_, id(kFirstPart + k), row,
                                 {pass.in.type, pass.in.blob.slice(begin, ends[k])},
                                 {pass.out.type, pass.out.blob.slice(begin, ends[k])});
+    outcome_.exchanging += now() - begun;
     contribution_.arrived(k, outcome_);
     progressed_.raise();
   }

@@ -16,6 +16,21 @@ using topology::Payload;
 
 ConstBuffer constant(Buffer buffer) { return {buffer.type, buffer.blob}; }
 
+bool is_local(const StepOptions& options) {
+  return options.algorithm->cadence == topology::Cadence::EveryPeriod;
+}
+
+// Where they end, in bytes.
+std::vector<std::size_t> parts_of(const StepOptions& options) {
+  std::vector<std::size_t> ends = options.parts;
+  const std::size_t bytes = options.shape.bytes();
+  while (options.parts.empty() && (ends.empty() ? 0 : ends.back()) < bytes) {
+    const std::size_t part = options.bucket == 0 ? bytes : options.bucket;
+    ends.push_back(std::min(bytes, (ends.empty() ? 0 : ends.back()) + part));
+  }
+  return ends;
+}
+
 class Steps {
  public:
   Steps(Engine& engine, Application& application, const StepOptions& options)
@@ -42,53 +57,33 @@ class Steps {
  private:
   using Body = Task<void> (Steps::*)(Snapshots&, Rounds&);
 
-  RoundsOptions rounds_options() const {
-    const topology::Algorithm& row = *options_.algorithm;
-    RoundsOptions rounds;
-    rounds.trigger = options_.trigger.value_or(trigger_of(row));
-    rounds.parts = parts();
-    rounds.bf16 = options_.bf16;
-    rounds.push = row.payload == Payload::ParametersAndPushWeight;
-    rounds.series = options_.series;
-    rounds.first = options_.first / period();
-    if (options_.together) {
-      rounds.last = options_.steps / period();
-    }
-    // A model that all have in common stays so when a worker is lost; and local SGD has no rounds
-    // but syncs.
-    const bool common = row.gradient_at == topology::GradientAt::CommonModel;
-    rounds.sync_period = local() || common ? std::optional<std::uint32_t>(1) : options_.sync_period;
-    return rounds;
-  }
   Order order() const {
     const bool mixed_first =
         behind() || options_.algorithm->gradient_at == topology::GradientAt::OwnMixedBeforeUpdate;
     return options_.order.value_or(mixed_first ? Order::AverageWhileUpdating
                                                : Order::UpdateThenAverage);
   }
-  // Steps from one average to the next.
-  std::uint64_t period() const { return local() ? options_.sync_period.value_or(1) : 1; }
+  RoundsOptions rounds_options() const { return rounds_of(options_); }
+  std::uint64_t period() const { return period_of(options_); }
   Rule rule() const { return options_.algorithm->one_step_behind ? Rule::Mean : options_.rule; }
   // The exchange of a step runs behind the next.
   bool behind() const { return options_.algorithm->one_step_behind && options_.overlap; }
-  // Where they end, in bytes.
-  std::vector<std::size_t> parts() const {
-    std::vector<std::size_t> ends = options_.parts;
-    const std::size_t bytes = options_.shape.bytes();
-    while (options_.parts.empty() && (ends.empty() ? 0 : ends.back()) < bytes) {
-      const std::size_t part = options_.bucket == 0 ? bytes : options_.bucket;
-      ends.push_back(std::min(bytes, (ends.empty() ? 0 : ends.back()) + part));
-    }
-    return ends;
-  }
-  bool local() const { return options_.algorithm->cadence == topology::Cadence::EveryPeriod; }
   bool in_person() const { return rounds_options().trigger.when == TriggerOptions::When::All; }
   Rounds::Observer observer() const {
-    return [ledger = options_.ledger](const Outcome& outcome) {
-      if (ledger != nullptr) {
-        ledger->note(outcome);
+    return [this](const Outcome& outcome) {
+      if (options_.ledger != nullptr) {
+        options_.ledger->note(outcome);
+      }
+      if (options_.observer) {
+        options_.observer(outcome);
       }
     };
+  }
+  void arrived(Rounds& rounds, Version v) const {
+    if (options_.handed_over) {
+      options_.handed_over(v);
+    }
+    rounds.arrived(v);
   }
   const Arithmetic& arithmetic() const { return engine_.arithmetic(); }
 
@@ -195,7 +190,7 @@ class Steps {
     const Buffer into = snapshots.write();
     co_await application_.apart([&] { arithmetic().copy(into.blob, what.blob); });
     snapshots.publish(Step{static_cast<std::int64_t>(v)}, push_weight);
-    rounds.arrived(v);
+    arrived(rounds, v);
   }
 
   // Waits for version `v`, and lets `use` do with its outcome what it likes, where the application
@@ -253,7 +248,7 @@ class Steps {
       if (averages) {
         const Version v = t / period();
         snapshots.publish(Step{static_cast<std::int64_t>(v)});
-        rounds.arrived(v);
+        arrived(rounds, v);
         co_await pick_up(snapshots, rounds, v, rule(), average(application_.model()));
       }
       progress(step);
@@ -344,7 +339,7 @@ class Steps {
 
   Task<StepReport> streamed() {
     const bool gradients = options_.algorithm->payload == Payload::Gradients;
-    const std::vector<std::size_t> ends = parts();
+    const std::vector<std::size_t> ends = parts_of(options_);
     Streamed contribution(engine_, options_.shape, ends.size(), !gradients, options_.first);
     Rounds rounds(engine_, *options_.schedule, contribution, rounds_options(), observer());
     Streaming streaming(contribution, rounds, ends, options_.bf16);
@@ -444,7 +439,7 @@ class Steps {
 
   Task<void> held_steps(HeldModel& model, Rounds& rounds) {
     const bool waits = options_.algorithm->one_step_behind;
-    rounds.arrived(options_.first);
+    arrived(rounds, options_.first);
     for (std::uint64_t t = options_.first; co_await more(t); ++t) {
       const Step step{static_cast<std::int64_t>(t)};
       if (options_.gradient_at_mixed && t > options_.first) {
@@ -460,7 +455,7 @@ class Steps {
       row.version = t;
       row.waited = engine_.now() - asked;
       co_await hand_in(model, step);
-      rounds.arrived(t + 1);
+      arrived(rounds, t + 1);
       if (waits && !options_.overlap && t + 1 < options_.steps) {
         const Time updated = engine_.now();
         co_await rounds.ended(t + 1);
@@ -480,6 +475,31 @@ class Steps {
 };
 
 }  // namespace
+
+std::uint64_t period_of(const StepOptions& options) {
+  return is_local(options) ? options.sync_period.value_or(1) : 1;
+}
+
+RoundsOptions rounds_of(const StepOptions& options) {
+  const topology::Algorithm& row = *options.algorithm;
+  const std::uint64_t period = period_of(options);
+  RoundsOptions rounds;
+  rounds.trigger = options.trigger.value_or(trigger_of(row));
+  rounds.parts = parts_of(options);
+  rounds.bf16 = options.bf16;
+  rounds.push = row.payload == Payload::ParametersAndPushWeight;
+  rounds.series = options.series;
+  rounds.first = options.first / period;
+  if (options.together) {
+    rounds.last = options.steps / period;
+  }
+  // A model that all have in common stays so when a worker is lost; and local SGD has no rounds but
+  // syncs.
+  const bool common = row.gradient_at == topology::GradientAt::CommonModel;
+  rounds.sync_period =
+      is_local(options) || common ? std::optional<std::uint32_t>(1) : options.sync_period;
+  return rounds;
+}
 
 TriggerOptions trigger_of(const topology::Algorithm& algorithm) {
   TriggerOptions trigger;

@@ -120,6 +120,11 @@ struct StepOptions {
   std::size_t bucket = 0;
   std::uint64_t series = 0;
   Ledger* ledger = nullptr;
+  // Told every outcome, in order of versions, before the application can use it.
+  Rounds::Observer observer = {};
+  // Told when the application has handed over its part of a version; part by part it does that
+  // itself.
+  std::function<void(Version)> handed_over = {};
   // Told after every step.
   std::function<void(Step)> progress;
 };
@@ -133,6 +138,12 @@ struct StepReport {
 // Takes the steps [first, steps), and leaves when nobody needs this worker any more. Throws
 // Error{Lost} if this worker was excluded or is on the smaller side of a cut.
 Task<StepReport> take_steps(Engine& engine, Application& application, StepOptions options);
+
+// What the rounds of these steps are told.
+RoundsOptions rounds_of(const StepOptions& options);
+
+// Steps from one version to the next.
+std::uint64_t period_of(const StepOptions& options);
 
 // The trigger that the algorithm's row names.
 TriggerOptions trigger_of(const topology::Algorithm& algorithm);

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "starling/base/random.h"
@@ -95,6 +96,11 @@ class Trigger {
   // Of the version that may start.
   virtual Activation activation(Version /*v*/) const = 0;
 };
+
+// As users write it: all, first, first+SECONDS (grace), first+learnt, majority (a drawn worker),
+// quorum:K, need. Throws Error{Input}, one line, that begins with `what` and says what there is, or
+// that there are fewer workers than a quorum.
+TriggerOptions parse_trigger(std::string_view what, std::string_view text, std::size_t workers);
 
 std::unique_ptr<Trigger> make_trigger(const TriggerOptions& options, Trigger::Host& host);
 std::unique_ptr<Trigger> make_activation(const TriggerOptions& options, Trigger::Host& host);

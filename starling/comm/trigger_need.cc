@@ -7,8 +7,8 @@
 // Members tell each other where they are (Ready); the first to see that it is time says Go. The age
 // bound A is the only place where anybody waits for a straggler.
 #include <algorithm>
-#include <map>
 #include <optional>
+#include <vector>
 
 #include "starling/comm/trigger.h"
 
@@ -58,11 +58,13 @@ class Need final : public Trigger {
       handed_ = std::max(handed_, static_cast<std::int64_t>(v));
     }
     idle_ = true;
+    missing_.reset();
     tell();
   }
 
   void installed() override {
     states_.clear();
+    missing_.reset();
     go_ = 0;
     idle_ = false;  // entered() follows
     started_.reset();
@@ -75,27 +77,30 @@ class Need final : public Trigger {
         by_ = {.by = from, .at = host_.now(), .hops = 1};
       }
     } else if (note.kind == Note::Kind::Ready) {
-      states_[from] = {.version = note.version,
-                       .handed = note.handed,
-                       .need = host_.now() + Duration(note.until_need)};
+      state_of(from) = {.known = true,
+                        .version = note.version,
+                        .handed = note.handed,
+                        .need = host_.now() + Duration(note.until_need)};
     }
     host_.wake();
   }
 
   bool may_start(Version v, bool) override {
-    states_[host_.rank()] = own();
+    state_of(host_.rank()) = own();
+    // Asked at every note: most often whoever was missing last time still is.
+    if (missing_ && is_missing(*missing_, v)) {
+      return false;
+    }
+    missing_.reset();
     bool all_fresh = true;
     Time need = Time::max();
+    const auto version = static_cast<std::int64_t>(v);
     for (const Rank r : host_.members(v)) {
-      const auto known = states_.find(r);
-      if (known == states_.end() || known->second.version < v) {
+      if (is_missing(r, v)) {
+        missing_ = r;
         return false;
       }
-      const State& state = known->second;
-      const auto version = static_cast<std::int64_t>(v);
-      if (state.handed < version - options_.age_bound) {
-        return false;
-      }
+      const State& state = state_of(r);
       all_fresh = all_fresh && state.handed >= version;
       // Who has not handed over update v - 1 does not need v yet.
       if (state.handed >= version) {
@@ -119,10 +124,25 @@ class Need final : public Trigger {
 
  private:
   struct State {
+    bool known = false;
     Version version = 0;
     std::int64_t handed = 0;
     Time need{};
   };
+
+  State& state_of(Rank worker) {
+    if (states_.size() <= worker.index()) {
+      states_.resize(host_.view().workers());
+    }
+    return states_[worker.index()];
+  }
+
+  // Not at `v` yet, or too old for it. Of a member of `v`.
+  bool is_missing(Rank member, Version v) {
+    const State& state = state_of(member);
+    return !state.known || state.version < v ||
+           state.handed < static_cast<std::int64_t>(v) - options_.age_bound;
+  }
 
   static Duration blend(Duration old, Duration now) {
     return std::chrono::duration_cast<Duration>(kMemory * old + (1 - kMemory) * now);
@@ -131,7 +151,7 @@ class Need final : public Trigger {
   State own() const {
     const Time need =
         waiting_ ? host_.now() : handed_at_.value_or(Time()) + step_.value_or(Duration(0));
-    return {.version = next_, .handed = handed_, .need = need};
+    return {.known = true, .version = next_, .handed = handed_, .need = need};
   }
 
   void tell() {
@@ -178,8 +198,9 @@ class Need final : public Trigger {
   bool waiting_ = false;
   Duration exchange_{0};  // estimated
   std::optional<Time> started_;
-  std::map<Rank, State> states_;
-  Version go_ = 0;  // versions below this were started by somebody
+  std::vector<State> states_;    // by rank
+  std::optional<Rank> missing_;  // why next_ could not start when last asked
+  Version go_ = 0;               // versions below this were started by somebody
   Activation by_;
 };
 

@@ -78,6 +78,15 @@ bool has_orders(const Algorithm& algorithm) {
          algorithm.missing != Missing::LatestModel;
 }
 
+bool has_peers(const Algorithm& algorithm, std::string_view schedule) {
+  return algorithm.payload == Payload::ParametersAndPushWeight || schedule == "push" ||
+         schedule == "base-k";
+}
+
+std::optional<std::uint32_t> default_sync_period(const Algorithm& algorithm) {
+  return algorithm.cadence == Cadence::EveryStep ? std::nullopt : std::optional(10U);
+}
+
 std::string_view name_of(Cadence cadence) {
   constexpr std::array<Name, 3> kNames = {"every step", "every H steps",
                                           "every step, everyone each tau"};

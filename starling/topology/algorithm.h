@@ -3,6 +3,8 @@
 // model, the simulator and the trainer read the same row.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <span>
 #include <string_view>
 
@@ -48,6 +50,12 @@ std::span<const Algorithm> algorithms();
 
 // Whether it can average models after the update as well as beside it.
 bool has_orders(const Algorithm& algorithm);
+
+// Whether it matters to how many peers each worker sends, on that schedule (empty: its own).
+bool has_peers(const Algorithm& algorithm, std::string_view schedule);
+
+// WAGMA's tau, local SGD's H, if none is given; none: the algorithm has no syncs.
+std::optional<std::uint32_t> default_sync_period(const Algorithm& algorithm);
 
 // With or without dashes. Throws Error{Input} with the nearest known name.
 const Algorithm& find_algorithm(std::string_view name);

@@ -32,6 +32,13 @@ TEST(Choose, LargeBuffersGoDirectlyUnlessTheirSegmentsAreShort) {
   EXPECT_EQ(choose(1024, 100'000'000), AllReduce::Direct);
 }
 
+TEST(Choose, WhereNodesHoldSeveralMembersTheySumFirst) {
+  EXPECT_EQ(choose(8, 5000, 1, Nodes::Shared), AllReduce::Halving);
+  EXPECT_EQ(choose(8, 100'000'000, 1, Nodes::Shared), AllReduce::Halving);
+  EXPECT_EQ(choose(8, kSmall, 1, Nodes::Shared), AllReduce::Doubling);
+  EXPECT_EQ(choose(3, 100'000'000, 2, Nodes::Shared), AllReduce::Gather);
+}
+
 TEST(Choose, NeverStandsForItselfOrTheRival) {
   for (std::size_t members : {1u, 2u, 3u, 5u, 8u, 13u, 16u, 17u, 64u, 100u}) {
     for (std::size_t bytes = 4; bytes < 1'000'000'000; bytes *= 3) {

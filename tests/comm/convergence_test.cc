@@ -9,7 +9,7 @@
 #include <cmath>
 #include <map>
 
-#include "starling/topology/permutation.h"
+#include "starling/base/permutation.h"
 #include "tests/comm/toy.h"
 
 namespace starling::test {
@@ -48,7 +48,7 @@ Crew crew_of(const Row& row, std::uint64_t seed, std::uint64_t steps, double sta
   };
   crew.pace = [seed](Rank r, Step s) {
     const Random draw = Random(seed).stream(77).stream(static_cast<std::uint64_t>(s.value));
-    const bool late = topology::Permutation(draw, kWorkers).image(r.value) < 2;
+    const bool late = Permutation(draw, kWorkers).image(r.value) < 2;
     return late ? 1.55e-2 : 1e-2;
   };
   return crew;
