@@ -27,7 +27,8 @@ Cluster::Cluster(ClusterOptions options) : network_(options.network) {
 
 Cluster::~Cluster() = default;
 
-std::vector<std::exception_ptr> Cluster::run(const Program& program, const Progress& progress) {
+std::vector<std::exception_ptr> Cluster::run(const Program& program, const Progress& progress,
+                                             const Enough& enough) {
   std::vector<Running<void>> programs;
   programs.reserve(size());
   for (std::uint32_t r = 0; r < size(); ++r) {
@@ -46,8 +47,10 @@ std::vector<std::exception_ptr> Cluster::run(const Program& program, const Progr
     }
     return first < size();
   };
+  bool broken_off = false;
   try {
-    while (more() && network_.step()) {
+    while (!broken_off && more() && network_.step()) {
+      broken_off = enough && enough();
       if (progress && network_.events() % kEventsPerProgress == 0) {
         progress(network_);
       }
@@ -61,7 +64,7 @@ std::vector<std::exception_ptr> Cluster::run(const Program& program, const Progr
   }
   std::vector<std::exception_ptr> ends;
   for (std::uint32_t r = 0; r < size(); ++r) {
-    const bool hung = waits(r);
+    const bool hung = waits(r) && !broken_off;
     if (!programs[r].done()) {
       engines_[r]->close();
     }

@@ -40,7 +40,11 @@ class Cluster {
   // A worker that died, or whose program was ended by silence, takes part in no later run.
   // `progress`, if there is one, is called every few ten thousand events.
   using Progress = std::function<void(const Network&)>;
-  std::vector<std::exception_ptr> run(const Program& program, const Progress& progress = {});
+  // `enough`, if there is one, is asked after every event: when it holds, all programs are broken
+  // off, and those that had not ended end with Error{Cancelled}.
+  using Enough = std::function<bool()>;
+  std::vector<std::exception_ptr> run(const Program& program, const Progress& progress = {},
+                                      const Enough& enough = {});
 
  private:
   comm::KernelArithmetic real_;

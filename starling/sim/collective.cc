@@ -33,6 +33,7 @@ class Simulation {
         .engine = options_.engine,
         .payload = options_.verify ? Payload::Real : Payload::Weightless};
     Cluster cluster(cluster_options);
+    nodes_ = comm::nodes_of(cluster.network().endpoint(Rank{0}), group_of(Rank{0}));
     result_.workers.resize(workers_);
     rethrow_first(
         cluster.run([&](comm::Engine& engine) { return program(engine); }, options_.progress));
@@ -262,8 +263,9 @@ class Simulation {
       case CollectiveKind::Ring:
       case CollectiveKind::Group: {
         const std::size_t members = group_of(Rank{0}).size();
-        result_.algorithm =
-            algorithm() == AllReduce::Auto ? comm::choose(members, bytes(), shrink()) : algorithm();
+        result_.algorithm = algorithm() == AllReduce::Auto
+                                ? comm::choose(members, bytes(), shrink(), nodes_)
+                                : algorithm();
         result_.closed_form =
             comm::all_reduce_cost(result_.algorithm, members, size, link, shrink());
         // The last group may be smaller, and not cheaper.
@@ -293,6 +295,7 @@ class Simulation {
   std::size_t workers_;
   std::vector<std::vector<float>> in_;
   std::vector<std::vector<float>> out_;
+  comm::Nodes nodes_ = comm::Nodes::Apart;
   CollectiveResult result_;
 };
 

@@ -85,6 +85,7 @@ class Network {
   std::uint64_t events() const { return events_; }
   std::uint64_t messages() const { return messages_; }
   const Traffic& sent_by(Rank rank) const;
+  const Ports& ports() const { return ports_; }
   std::uint64_t trace_hash() const { return trace_hash_; }
   // One line per event, if asked for before the run.
   void record(std::vector<std::string>& lines) { lines_ = &lines; }

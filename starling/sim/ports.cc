@@ -72,12 +72,19 @@ SimTime Ports::control(SimTime now, Rank from, Rank to, std::size_t bytes, SimDu
   const SimTime leaves = std::max(now, out.control_out_free);
   out.control_out_free = leaves + time;
   out.out_free = std::max(out.out_free, leaves) + time;
+  count(way, bytes);
   return ports_[way.in].control_in.take(now, leaves + way.latency + extra, time) + time;
+}
+
+void Ports::count(const Route& way, std::size_t bytes) {
+  ports_[way.out].carried.out += bytes;
+  ports_[way.in].carried.in += bytes;
 }
 
 SimTime Ports::start(SimTime now, const Route& way, std::size_t bytes, SimDuration extra) {
   const SimDuration time = transfer(bytes, way.picoseconds_per_byte);
   ports_[way.out].out_free = now + time;
+  count(way, bytes);
   return ports_[way.in].in.take(now, now + way.latency + extra, time) + time;
 }
 

@@ -60,6 +60,14 @@ class Ports {
   };
   Next next(SimTime now, std::uint32_t port);
 
+  // What the card of a node has carried, or is about to: messages that wait for it not counted.
+  struct Carried {
+    std::uint64_t out = 0;
+    std::uint64_t in = 0;
+  };
+  std::size_t nodes() const { return nodes_; }
+  Carried carried(Node node) const { return ports_[node.index()].carried; }
+
  private:
   struct Waiting {
     Rank to;
@@ -86,6 +94,7 @@ class Ports {
     Calendar in;
     Calendar control_in;
     std::deque<Waiting> queue;
+    Carried carried;
   };
   struct Route {
     std::uint32_t out;
@@ -94,6 +103,7 @@ class Ports {
     double picoseconds_per_byte;
   };
   Route route(Rank from, Rank to) const;
+  void count(const Route& route, std::size_t bytes);
   SimTime start(SimTime now, const Route& route, std::size_t bytes, SimDuration extra);
 
   PortOptions options_;

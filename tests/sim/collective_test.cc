@@ -126,6 +126,23 @@ TEST(Collective, EveryKindIsVerifiedWithRealNumbers) {
   }
 }
 
+// What leaves a node has been summed in it: its card carries 2 (H - 1)/H of the bytes for H nodes,
+// not that times its workers.
+TEST(Collective, NodesOfSeveralWorkersSumBeforeTheySend) {
+  for (const auto& [nodes, per_node] : {std::pair{2u, 2u}, {4u, 2u}, {4u, 4u}, {8u, 8u}}) {
+    CollectiveOptions options =
+        options_of(CollectiveKind::AllReduce, nodes * per_node, 100'000'000);
+    options.network.ports.per_node = per_node;
+    options.network.ports.bandwidth = 1e9;
+    options.network.ports.local_bandwidth = 1e11;
+    const CollectiveResult result = simulate(options);
+    EXPECT_EQ(result.algorithm, AllReduce::Halving);
+    const double ideal = 2.0 * (nodes - 1) / nodes * 1e8 / 1e9;
+    EXPECT_GT(result.seconds, ideal);
+    EXPECT_LT(result.seconds, 1.05 * ideal) << nodes << " nodes of " << per_node;
+  }
+}
+
 TEST(Collective, TheAlgorithmThatRanIsTold) {
   CollectiveOptions options = options_of(CollectiveKind::AllReduce, 4, 1000);
   EXPECT_EQ(simulate(options).algorithm, comm::choose(4, 1000));
@@ -177,6 +194,7 @@ TEST(Collective, SharedCardsAndJitterTakeLongerThanTheClosedForm) {
   options.network.ports.local_bandwidth = options.network.ports.bandwidth;
   options.network.ports.local_latency = options.network.ports.latency;
   options.network.ports.per_node = 4;
+  options.algorithm = AllReduce::Direct;
   const CollectiveResult shared = simulate(options);
   EXPECT_FALSE(shared.closed_form_applies);
   EXPECT_GT(shared.seconds, 1.5 * shared.closed_form.seconds);
