@@ -20,7 +20,7 @@ const std::map<std::string, std::vector<std::string>> kArrows = {
     {"base", {}},           {"kernels", {"base"}},
     {"topology", {"base"}}, {"comm", {"topology", "kernels"}},
     {"sim", {"comm"}},      {"model", {"topology"}},
-    {"train", {"comm"}},    {"workload", {"train"}},
+    {"train", {"comm"}},    {"workload", {"train", "model"}},
     {"launch", {"base"}},   {"tool", {"model", "sim", "comm", "launch"}}};
 
 // What an include begins with, and the paths (as regular expressions) that may write it.
