@@ -107,6 +107,7 @@ class DataParallel::Impl {
     StepReport report = take_step(batch, [&] {
       const at::Tensor result = loss();
       value = result.item<double>();
+      timing_.forward = lap();
       result.backward();
     });
     report.loss = value;
@@ -130,6 +131,17 @@ class DataParallel::Impl {
   }
 
   std::size_t buckets() const { return layout_ ? layout_->buckets() : 0; }
+
+  std::vector<std::size_t> bucket_ends() const {
+    check(layout_.has_value(), "buckets before the first step");
+    std::vector<std::size_t> ends(layout_->ends().begin(), layout_->ends().end());
+    for (std::size_t& end : ends) {
+      end *= comm::size_of(parameters_.type());
+    }
+    return ends;
+  }
+
+  const Timing& timing() const { return timing_; }
 
   Consensus with_consensus_model(const std::function<void()>& look) {
     if (!replica_) {
@@ -224,6 +236,12 @@ class DataParallel::Impl {
            (replica_ ? replica_->lr_factor() : rate()(0));
   }
   double samples() const { return static_cast<double>(steps_) * samples_per_step(); }
+
+  std::vector<comm::Exchanged> exchanges() {
+    return workers_.run([&](comm::Engine&) -> Task<std::vector<comm::Exchanged>> {
+      co_return ledger_ ? ledger_->exchanged() : std::vector<comm::Exchanged>();
+    });
+  }
 
   Totals totals() {
     Totals totals;
@@ -411,6 +429,7 @@ class DataParallel::Impl {
     const bool traces = !replica_;
     traced_.clear();
     hook_error_ = nullptr;
+    timing_ = {};
     if (!traces) {
       if (options_.gradient_at_mixed && program_.valid()) {
         desk_.begin(steps_);
@@ -418,6 +437,7 @@ class DataParallel::Impl {
       begin_buckets(batch);
     }
     hears_ = true;
+    lap();
     try {
       compute();
     } catch (...) {
@@ -431,6 +451,7 @@ class DataParallel::Impl {
     if (traces) {
       lay_out(agreed_order(traced_));
       begin_buckets(batch);
+      lap();
     }
     while (next_bucket_ < layout_->buckets()) {
       ready_next_bucket();
@@ -495,7 +516,17 @@ class DataParallel::Impl {
     }
   }
 
-  void ready_next_bucket() { replica_->bucket_ready(next_bucket_++); }
+  void ready_next_bucket() {
+    timing_.backward.push_back(lap());
+    replica_->bucket_ready(next_bucket_++);
+    lap();
+  }
+
+  // Since it was last asked.
+  Seconds lap() {
+    const WallTime now = std::chrono::steady_clock::now();
+    return Seconds(now - std::exchange(lap_, now));
+  }
 
   // --- Consensus ---
 
@@ -548,6 +579,8 @@ class DataParallel::Impl {
   std::vector<std::size_t> bucket_of_;  // by parameter
   std::vector<bool> counted_;           // by parameter
   std::exception_ptr hook_error_;
+  Timing timing_;
+  WallTime lap_{};
 };
 
 DataParallel::DataParallel(torch::nn::Module& model, comm::Workers& workers, Options options,
@@ -564,12 +597,15 @@ StepReport DataParallel::emulate(
   return impl_->emulate(compute);
 }
 std::size_t DataParallel::buckets() const { return impl_->buckets(); }
+std::vector<std::size_t> DataParallel::bucket_ends() const { return impl_->bucket_ends(); }
+const Timing& DataParallel::timing() const { return impl_->timing(); }
 Consensus DataParallel::with_consensus_model(const std::function<void()>& look) {
   return impl_->with_consensus_model(look);
 }
 State DataParallel::state() const { return impl_->state(); }
 std::vector<Stored> DataParallel::values() const { return impl_->values(); }
 void DataParallel::finish() { impl_->finish(); }
+std::vector<comm::Exchanged> DataParallel::exchanges() const { return impl_->exchanges(); }
 double DataParallel::lr() const { return impl_->lr(); }
 double DataParallel::samples() const { return impl_->samples(); }
 Totals DataParallel::totals() const { return impl_->totals(); }

@@ -28,6 +28,7 @@
 #include <vector>
 
 #include "starling/base/time.h"
+#include "starling/comm/ledger.h"
 #include "starling/comm/workers.h"
 #include "starling/train/care.h"
 #include "starling/train/learning_rate.h"
@@ -115,6 +116,12 @@ struct StepReport {
   Seconds waited{0};         // for others
 };
 
+// Where a step's computation took its time; without waiting, and without updates.
+struct Timing {
+  Seconds forward{0};
+  std::vector<Seconds> backward;  // until each bucket was ready, in order
+};
+
 struct Consensus {
   double distance = 0;  // sqrt(mean over workers of |x_i - mean|²)
   double relative = 0;  // over |mean|
@@ -152,6 +159,11 @@ class DataParallel {
   StepReport emulate(
       const std::function<void(const std::function<void(std::size_t)>& ready)>& compute);
   std::size_t buckets() const;
+  // Where each of them ends in the flat model, in bytes. Requires: a step was taken.
+  std::vector<std::size_t> bucket_ends() const;
+  // Of the last step. Of an emulated one the forward pass is in the first bucket's time; of the
+  // first step of a model whose order is not given there is nothing.
+  const Timing& timing() const;
 
   // Runs `look` with the average of all workers' models (parameters and buffers of floating point)
   // in the model, and puts the own back. Training is bit for bit as without it. Collective; also
@@ -169,6 +181,9 @@ class DataParallel {
   // No more steps here: waits for the others if all take as many and this worker has taken them,
   // leaves otherwise.
   void finish();
+
+  // How long the last rounds were under way.
+  std::vector<comm::Exchanged> exchanges() const;
 
   double lr() const;
   double samples() const;  // that all workers have seen

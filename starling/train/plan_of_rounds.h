@@ -1,11 +1,10 @@
-// What a user's options mean for rounds: which row, which schedule, which trigger.
+// What the options of training mean for the rounds of these workers.
 #pragma once
 
-#include <cstdint>
 #include <memory>
-#include <optional>
 #include <string>
 
+#include "starling/comm/plan.h"
 #include "starling/comm/step.h"
 #include "starling/comm/workers.h"
 #include "starling/topology/algorithm.h"
@@ -22,10 +21,10 @@ struct PlanOfRounds {
   comm::StepOptions steps;
 };
 
-// What is meant if no sync period is given; none: the algorithm has no syncs.
-std::optional<std::uint32_t> default_sync_period(const topology::Algorithm& algorithm);
-
 // Throws Error{Input} naming the option that does not fit.
 PlanOfRounds plan_rounds(const comm::Workers& workers, const Options& options);
+
+// Workers on each node, if all nodes have as many and their ranks are consecutive; 1 otherwise.
+std::uint32_t workers_per_node(const comm::Workers& workers);
 
 }  // namespace starling::train

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <cmath>
 
+#include "starling/base/draws.h"
 #include "starling/base/error.h"
-#include "starling/topology/permutation.h"
-#include "starling/workload/draws.h"
+#include "starling/base/permutation.h"
 
 namespace starling::workload {
 namespace {
@@ -60,8 +60,8 @@ std::vector<std::uint32_t> Batches::batch(std::uint64_t step) const {
                                   ? first_ + in_epoch * size
                                   : (in_epoch * options_.workers + options_.worker.value) * size;
   const std::uint64_t end = options_.uneven ? std::min(begin + size, end_) : begin + size;
-  const topology::Permutation shuffle(draws(options_.seed, Purpose::Shuffle).stream(epoch_of(step)),
-                                      static_cast<std::uint32_t>(options_.samples));
+  const Permutation shuffle(draws(options_.seed, Purpose::Shuffle).stream(epoch_of(step)),
+                            static_cast<std::uint32_t>(options_.samples));
   std::vector<std::uint32_t> samples;
   samples.reserve(end - begin);
   for (std::uint64_t place = begin; place < end; ++place) {

@@ -16,7 +16,7 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::ordered_json;
 
-constexpr std::string_view kFormat = "starling checkpoint 1";
+constexpr std::string_view kFormat = "starling checkpoint 2";
 constexpr std::string_view kPartial = ".partial";
 
 // "step-0000000100" + ending.
@@ -43,6 +43,10 @@ std::vector<FoundCheckpoint> list(const fs::path& checkpoints, std::string_view 
   std::sort(found.begin(), found.end(),
             [](const FoundCheckpoint& a, const FoundCheckpoint& b) { return a.step < b.step; });
   return found;
+}
+
+std::string digest_of(std::string_view text) {
+  return sha256(Pieces{std::as_bytes(std::span(text))});
 }
 
 // "", or what is wrong.
@@ -113,16 +117,19 @@ ordered_json json_of(const Manifest& manifest) {
   for (const FileFacts& file : manifest.files) {
     files.push_back(json_of(file));
   }
-  return {{"format", kFormat},
-          {"step", manifest.step},
-          {"samples", manifest.samples},
-          {"workers", manifest.workers},
-          {"ranks", manifest.ranks},
-          {"epoch", manifest.epoch},
-          {"step_of_epoch", manifest.step_of_epoch},
-          {"model", manifest.model},
-          {"configuration", manifest.configuration},
-          {"files", files}};
+  ordered_json json = {{"format", kFormat},
+                       {"step", manifest.step},
+                       {"samples", manifest.samples},
+                       {"train_seconds", manifest.train_seconds},
+                       {"workers", manifest.workers},
+                       {"ranks", manifest.ranks},
+                       {"epoch", manifest.epoch},
+                       {"step_of_epoch", manifest.step_of_epoch},
+                       {"model", manifest.model},
+                       {"configuration", manifest.configuration},
+                       {"files", files}};
+  json["sha256"] = digest_of(json.dump());  // of all before
+  return json;
 }
 
 Manifest read_manifest(const fs::path& checkpoint) {
@@ -138,6 +145,7 @@ Manifest read_manifest(const fs::path& checkpoint) {
     Manifest manifest;
     manifest.step = json.at("step").get<std::uint64_t>();
     manifest.samples = json.at("samples").get<double>();
+    manifest.train_seconds = json.at("train_seconds").get<double>();
     manifest.workers = json.at("workers").get<std::uint32_t>();
     manifest.ranks = json.at("ranks").get<std::vector<std::uint32_t>>();
     manifest.epoch = json.at("epoch").get<std::uint64_t>();
@@ -147,6 +155,7 @@ Manifest read_manifest(const fs::path& checkpoint) {
     for (const ordered_json& facts : json.at("files")) {
       manifest.files.push_back(file_facts_of(facts));
     }
+    require(json_of(manifest) == json, "{} is altered: its checksum is not its own", file.string());
     require(!manifest.ranks.empty() && manifest.workers > 0, "{} is altered: it names no workers",
             file.string());
     return manifest;
@@ -156,12 +165,20 @@ Manifest read_manifest(const fs::path& checkpoint) {
   }
 }
 
+Manifest require_manifest(const fs::path& checkpoint) {
+  try {
+    return read_manifest(checkpoint);
+  } catch (const Error& e) {
+    throw Error(ErrorCode::Input, fmt::format("{}; {}", e.what(), suggestion(checkpoint)));
+  }
+}
+
 std::string digest_of_model(std::span<const train::Stored> tensors) {
   std::string text;
   for (const train::Stored& tensor : tensors) {
     text += fmt::format("{} {} {}\n", tensor.name, tensor.type, fmt::join(tensor.shape, "x"));
   }
-  return sha256(Pieces{std::as_bytes(std::span(text))});
+  return digest_of(text);
 }
 
 fs::path checkpoints_of(const fs::path& run) { return run / "checkpoints"; }

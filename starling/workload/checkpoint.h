@@ -1,6 +1,6 @@
 // The checkpoints of a run, on disk:
 //   RUN/checkpoints/step-0000000100/
-//     manifest.json              what it is, and every file with its size and checksum
+//     manifest.json              what it is, and every file with its size and checksum; its own too
 //     consensus.safetensors      the average of all workers, names as in the module
 //     worker-RANK.safetensors    what each worker needs to go on
 //   RUN/checkpoints/step-0000000100.partial/   under way, or left by a run that was killed
@@ -32,6 +32,7 @@ FileFacts file_facts_of(const nlohmann::ordered_json& json);
 struct Manifest {
   std::uint64_t step = 0;
   double samples = 0;                // that all workers have seen
+  double train_seconds = 0;          // until then, of all parts of the run, on the leader
   std::uint32_t workers = 1;         // of the job
   std::vector<std::uint32_t> ranks;  // that were alive, and have a file
   std::uint64_t epoch = 0;           // where in the data the next step begins
@@ -43,6 +44,8 @@ struct Manifest {
 nlohmann::ordered_json json_of(const Manifest& manifest);
 // Of the folder of a checkpoint.
 Manifest read_manifest(const std::filesystem::path& checkpoint);
+// The same; the error also says which checkpoint of the same run is the newest good one.
+Manifest require_manifest(const std::filesystem::path& checkpoint);
 std::string digest_of_model(std::span<const train::Stored> tensors);
 
 std::filesystem::path checkpoints_of(const std::filesystem::path& run);

@@ -102,7 +102,7 @@ void verify(const Request& request) {
 
 void export_consensus(const Request& request) {
   const fs::path checkpoint = find_checkpoint(request.folder);
-  const Manifest manifest = read_manifest(checkpoint);
+  const Manifest manifest = require_manifest(checkpoint);
   const Unpacked consensus = read_whole(checkpoint, manifest, kConsensusFile);
   std::error_code error;
   require(!fs::exists(request.out, error), "{} is there already, and is not overwritten",

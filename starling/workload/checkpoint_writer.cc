@@ -21,9 +21,10 @@ using nlohmann::ordered_json;
 using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::milliseconds kLook(10);  // between looks for the files of others
-// For the file of a worker that lives. It says if it cannot write one, unless not even that can be
-// written.
-constexpr std::chrono::minutes kPatience(5);
+// For the files of all workers that live. They say if they cannot write one, unless not even that
+// can be written. A leader that could not write its own only lets the others end what they write.
+constexpr std::chrono::seconds kPatience(300);
+constexpr std::chrono::seconds kPatienceInVain(10);
 
 std::string note_of(std::uint32_t rank) { return fmt::format("worker-{}.json", rank); }
 
@@ -133,7 +134,8 @@ void CheckpointWriter::write_now(Job job, const std::stop_token& stop) {
   if (problem.empty()) {
     problem = write_consensus(partial, *job.lead);
   }
-  const std::string others = gather(partial, manifest, stop);
+  const std::string others =
+      gather(partial, manifest, problem.empty() ? kPatience : kPatienceInVain, stop);
   problem = problem.empty() ? others : problem;
   if (problem.empty()) {
     problem = failure_of([&] { complete(partial, manifest); });
@@ -179,9 +181,9 @@ bool CheckpointWriter::is_dead(std::uint32_t rank) {
 
 // Until everybody's note is there, or will not be.
 std::string CheckpointWriter::gather(const fs::path& partial, Manifest& manifest,
-                                     const std::stop_token& stop) {
+                                     std::chrono::seconds patience, const std::stop_token& stop) {
   std::string problem;
-  const auto until = Clock::now() + kPatience;
+  const auto until = Clock::now() + patience;
   for (const std::uint32_t rank : manifest.ranks) {
     const fs::path note = partial / note_of(rank);
     std::error_code error;

@@ -9,6 +9,7 @@
 // Threads: one, the training's. All workers of a checkpoint share a file system.
 #pragma once
 
+#include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <filesystem>
@@ -72,7 +73,7 @@ class CheckpointWriter {
   std::string write_own(const std::filesystem::path& partial, train::State state) const;
   std::string write_consensus(const std::filesystem::path& partial, Lead& lead) const;
   std::string gather(const std::filesystem::path& partial, Manifest& manifest,
-                     const std::stop_token& stop);
+                     std::chrono::seconds patience, const std::stop_token& stop);
   void complete(const std::filesystem::path& partial, const Manifest& manifest);
   void drop_older(std::uint64_t step) const;
   bool is_dead(std::uint32_t rank);

@@ -6,8 +6,8 @@
 #include <string_view>
 #include <utility>
 
+#include "starling/comm/plan.h"
 #include "starling/topology/algorithm.h"
-#include "starling/train/plan_of_rounds.h"
 
 namespace starling::workload {
 namespace {
@@ -23,7 +23,7 @@ std::uint64_t sync_period_of(const ImagesOptions& options) {
   if (row.trigger == topology::Trigger::AllArrived) {
     return 0;
   }
-  const std::int64_t usual = train::default_sync_period(row).value_or(0);
+  const std::int64_t usual = topology::default_sync_period(row).value_or(0);
   return static_cast<std::uint64_t>(options.sync_period.value_or(usual));
 }
 
@@ -39,13 +39,15 @@ std::vector<train::Stored> with_plain_names(std::vector<train::Stored> tensors) 
 
 Checkpointing::Checkpointing(comm::Workers& workers, Meetings& meetings,
                              const std::filesystem::path& run, const ImagesOptions& options,
-                             const Batches& batches, std::uint64_t steps)
+                             const Batches& batches, std::uint64_t steps,
+                             std::function<Seconds()> trained)
     : meetings_(meetings),
       options_(options),
       batches_(batches),
       workers_(static_cast<std::uint32_t>(workers.size())),
       steps_(steps),
       sync_period_(sync_period_of(options)),
+      trained_(std::move(trained)),
       writer_({.checkpoints = checkpoints_of(run),
                .rank = workers.rank(),
                .keep = static_cast<std::size_t>(options.keep)}) {}
@@ -82,6 +84,7 @@ void Checkpointing::save(std::uint64_t done, train::DataParallel& replica) {
     Manifest& manifest = lead->manifest;
     manifest.step = done;
     manifest.samples = replica.samples();
+    manifest.train_seconds = trained_().count();
     manifest.workers = workers_;
     manifest.epoch = batches_.epoch_of(done);
     manifest.step_of_epoch = done % batches_.steps_per_epoch();

@@ -6,7 +6,7 @@
 
 #include <cstdint>
 #include <filesystem>
-#include <string>
+#include <functional>
 
 #include "starling/base/time.h"
 #include "starling/train/data_parallel.h"
@@ -19,9 +19,11 @@ namespace starling::workload {
 
 class Checkpointing {
  public:
-  // Requires: settled options, with checkpoint_every above 0. All outlive this.
+  // `trained`: how long the run has trained until now. Requires: settled options, with
+  // checkpoint_every above 0. All outlive this.
   Checkpointing(comm::Workers& workers, Meetings& meetings, const std::filesystem::path& run,
-                const ImagesOptions& options, const Batches& batches, std::uint64_t steps);
+                const ImagesOptions& options, const Batches& batches, std::uint64_t steps,
+                std::function<Seconds()> trained);
 
   bool is_due(std::uint64_t done) const;
   void save(std::uint64_t done, train::DataParallel& replica);
@@ -42,6 +44,7 @@ class Checkpointing {
   std::uint32_t workers_;
   std::uint64_t steps_;
   std::uint64_t sync_period_;
+  std::function<Seconds()> trained_;
   CheckpointWriter writer_;
   Seconds stood_still_{0};
 };

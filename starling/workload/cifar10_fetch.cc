@@ -10,10 +10,10 @@
 #include <vector>
 
 #include "starling/base/error.h"
+#include "starling/base/interruption.h"
 #include "starling/workload/cifar10.h"
 #include "starling/workload/cifar10_png.h"
 #include "starling/workload/digest.h"
-#include "starling/workload/interruption.h"
 #include "starling/workload/program.h"
 
 namespace starling::workload {

@@ -77,6 +77,12 @@ int write_beside(const fs::path& beside, const Pieces& pieces) {
   return reason == 0 ? sync(file.number()) : reason;
 }
 
+// Its entries are on disk. 0, or why not.
+int sync_folder(const fs::path& path) {
+  const Descriptor folder(path, O_RDONLY | O_DIRECTORY);
+  return folder.number() < 0 ? errno : sync(folder.number());
+}
+
 }  // namespace
 
 void write_durably(const fs::path& file, const Pieces& pieces) {
@@ -96,12 +102,15 @@ void write_durably(const fs::path& file, std::string_view text) {
 }
 
 void rename_durably(const fs::path& from, const fs::path& to) {
-  if (std::rename(from.c_str(), to.c_str()) != 0) {
-    fail("write", to, errno);
+  int reason = sync_folder(from);
+  if (reason == 0 && std::rename(from.c_str(), to.c_str()) != 0) {
+    reason = errno;
   }
-  const Descriptor folder(to.parent_path(), O_RDONLY | O_DIRECTORY);
-  if (folder.number() < 0 || sync(folder.number()) != 0) {
-    fail("write", to, errno);
+  if (reason == 0) {
+    reason = sync_folder(to.parent_path());
+  }
+  if (reason != 0) {
+    fail("write", to, reason);
   }
 }
 

@@ -18,7 +18,8 @@ using Pieces = std::vector<std::span<const std::byte>>;
 void write_durably(const std::filesystem::path& file, const Pieces& pieces);
 void write_durably(const std::filesystem::path& file, std::string_view text);
 
-// Renames and has the new name on disk. Both are in the same folder.
+// Renames a folder: what it holds is on disk before, and its new name after. Both names are in the
+// same folder.
 void rename_durably(const std::filesystem::path& from, const std::filesystem::path& to);
 
 // The whole of a file.

@@ -7,11 +7,13 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <optional>
 #include <string>
 
+#include "starling/base/draws.h"
 #include "starling/base/error.h"
 #include "starling/base/suggestion.h"
-#include "starling/workload/draws.h"
+#include "starling/base/time_words.h"
 
 namespace starling::workload {
 namespace {
@@ -179,9 +181,40 @@ class Made final : public ImageModel {
   std::shared_ptr<Network> network_;  // torch's modules want it
 };
 
+// Parameters and nothing else: for emulated computation.
+struct Flat final : Network {
+  explicit Flat(std::int64_t parameters) {
+    constexpr std::int64_t kTensor = 65'536;
+    for (std::int64_t from = 0; from < parameters; from += kTensor) {
+      register_parameter("part" + std::to_string(from / kTensor),
+                         at::zeros({std::min(kTensor, parameters - from)}));
+    }
+  }
+  at::Tensor forward(const at::Tensor&) override {
+    throw Error(ErrorCode::Input, "a flat model computes nothing: emulate its computation");
+  }
+};
+
+constexpr std::string_view kFlat = "flat:";
+
+// Of "flat:N"; nothing of other names.
+std::optional<std::int64_t> flat_parameters(std::string_view name) {
+  if (!name.starts_with(kFlat)) {
+    return std::nullopt;
+  }
+  constexpr std::int64_t kMost = 4'000'000'000;
+  const auto count = parse_number<std::int64_t>(name.substr(kFlat.size()));
+  require(count && *count >= 1 && *count <= kMost,
+          "model '{}': write flat:PARAMETERS, from 1 to {}", name, kMost);
+  return count;
+}
+
 constexpr std::array<std::string_view, 4> kNames = {"mlp", "cnn", "small-cnn", "resnet20"};
 
 std::shared_ptr<Network> make(std::string_view name, const ImageShape& shape) {
+  if (const auto parameters = flat_parameters(name)) {
+    return std::make_shared<Flat>(*parameters);
+  }
   if (name == "mlp") {
     return std::make_shared<Mlp>(shape);
   }
@@ -198,14 +231,18 @@ std::shared_ptr<Network> make(std::string_view name, const ImageShape& shape) {
 
 std::span<const std::string_view> image_model_names() { return kNames; }
 
+bool is_flat_model(std::string_view name) { return flat_parameters(name).has_value(); }
+
 std::unique_ptr<ImageModel> make_image_model(std::string_view name, const ImageShape& shape,
                                              std::uint64_t seed) {
-  require(std::find(kNames.begin(), kNames.end(), name) != kNames.end(),
+  require(is_flat_model(name) || std::find(kNames.begin(), kNames.end(), name) != kNames.end(),
           "unknown model '{}'; did you mean '{}'?", name, nearest(name, kNames));
   require(shape.height >= 4 && shape.width >= 4 && shape.channels >= 1 && shape.classes >= 2,
           "{} takes images of 4 x 4 pixels or more, and 2 classes or more", name);
   const auto network = make(name, shape);
-  draw_parameters(*network, seed);
+  if (!is_flat_model(name)) {
+    draw_parameters(*network, seed);
+  }
   return std::make_unique<Made>(network);
 }
 

@@ -4,6 +4,7 @@
 //   cnn       conv 5x5 to 32 - pool - conv 5x5 to 64 - pool - 128 - classes, ReLU
 //   resnet20  He et al. 2015 in the form for CIFAR: three stages of three blocks, 16, 32 and 64
 //             channels, batch norm, shortcuts without parameters
+//   flat:N    N parameters that compute nothing: for emulated computation
 //
 // No torch in this header: a source that only passes models on need not wait for it.
 #pragma once
@@ -40,6 +41,8 @@ struct ImageShape {
 };
 
 std::span<const std::string_view> image_model_names();
+// Whether it is flat:N. Throws Error{Input} if it is, and N is not a number of parameters.
+bool is_flat_model(std::string_view name);
 
 // The same seed, the same bits, whatever was drawn from torch's generators before. Throws
 // Error{Input} for an unknown name, with the nearest known one, and for images that are too small.

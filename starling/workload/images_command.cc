@@ -12,6 +12,8 @@
 #include "starling/base/error.h"
 #include "starling/workload/image_data.h"
 #include "starling/workload/images_options.h"
+#include "starling/workload/measure_images.h"
+#include "starling/workload/prediction.h"
 #include "starling/workload/resume.h"
 #include "starling/workload/train_images.h"
 
@@ -51,15 +53,27 @@ void add_job_options(CLI::App& app, Request& request) {
       ->group(group);
   app.add_option("--resume", o.resume,
                  "Go on from the newest checkpoint of this run, or from this one, with its options;"
-                 " in its folder, or in --out")
+                 " in its folder (on another number of workers: a new one), or in --out")
+      ->check([](const std::string& folder) {
+        return folder.empty() ? std::string("no folder is named") : std::string();
+      })
+      ->group(group);
+  app.add_option("--profile", o.profile,
+                 "A profile of `starling plan`: the summary says what step time it predicts; "
+                 "without one the run's own parts do")
       ->group(group);
   app.add_flag("--json", o.json, "In the end, print summary.json")->group(group);
   app.add_flag("--check", request.check)->group("");
+  app.add_option("--measure", o.measure)->group("");
+  app.add_option("--verify", o.verify)->group("");
+  app.add_option("--verify-top", o.verify_top)->group("");
+  app.add_option("--verify-bucket-bytes", o.verify_bucket_bytes)->group("");
 }
 
 void add_workload_options(CLI::App& app, ImagesOptions& o) {
   const char* group = "What is trained";
-  app.add_option("--model", o.model, "mlp, cnn, small-cnn or resnet20")
+  app.add_option("--model", o.model,
+                 "mlp, cnn, small-cnn, resnet20, or flat:N for N parameters and --emulate-compute")
       ->capture_default_str()
       ->group(group);
   app.add_option("--data", o.data, "fashion-mnist or cifar10")->capture_default_str()->group(group);
@@ -170,12 +184,13 @@ void add_imbalance_options(CLI::App& app, ImagesOptions& o) {
                  "ramp:SECONDS, rotating:FROM:TO, draw:NAME:MEAN (translation, navigation, video, "
                  "sentences, cloud)")
       ->group(group);
-  app.add_option("--emulate-compute", o.emulate_compute,
-                 "FORWARD:BACKWARD[:CV], or draw:NAME:MEAN: sleep so many seconds in place of "
-                 "computing")
+  app.add_option(
+         "--emulate-compute", o.emulate_compute,
+         "FORWARD:BACKWARD[:CV], constant:S, normal:MEAN,VARIANCE, lognormal:MEAN,VARIANCE or "
+         "draw:NAME:MEAN: sleep so many seconds in place of computing")
       ->group(group);
   app.add_option("--pace", o.pace,
-                 "FORWARD:BACKWARD[:CV], or draw:NAME:MEAN: compute, and sleep until so many "
+                 "As --emulate-compute: compute, and sleep until so many "
                  "seconds have passed: workers that share cores behave like machines of their own")
       ->group(group);
 }
@@ -193,7 +208,7 @@ void require_data(const ImagesOptions& options) {
 // Options that were not typed are those of the run that is resumed; those that were may not be
 // others.
 void take_over(CLI::App& command, ImagesOptions& options) {
-  const nlohmann::ordered_json run = find_resumption(options.resume).manifest.configuration;
+  const Manifest manifest = find_resumption(options.resume).manifest;
   options.algorithm = algorithm_name(options.algorithm);
   const nlohmann::ordered_json typed = json_of(options);
   const auto option_of = [&](std::string name) {
@@ -202,7 +217,7 @@ void take_over(CLI::App& command, ImagesOptions& options) {
   };
   const auto is_typed = [&](const char* name) { return option_of(name)->count() > 0; };
   const bool has_length = is_typed("steps") || is_typed("epochs");
-  for (const auto& [name, before] : run.items()) {
+  for (const auto& [name, before] : manifest.configuration.items()) {
     CLI::Option* option = option_of(name);
     const bool is_length = name == "steps" || name == "epochs";
     if (option == nullptr || name == "resume" || (is_length && has_length)) {
@@ -223,6 +238,9 @@ void take_over(CLI::App& command, ImagesOptions& options) {
       option->run_callback();
     }
   }
+  if (options.steps && !has_length) {
+    options.steps_of_workers = manifest.workers;
+  }
 }
 
 void check_only(const ImagesOptions& typed) {
@@ -236,6 +254,7 @@ void check_only(const ImagesOptions& typed) {
   require(workers >= 1 && workers <= 4096, "--workers must be between 1 and 4096, not {}", workers);
   const ImagesOptions options = settle(typed, static_cast<std::size_t>(workers));
   require_data(options);
+  require_profile_of(options, static_cast<std::size_t>(workers));
   const nlohmann::ordered_json answer = {
       {"workers", workers}, {"threads", options.threads}, {"on_loss", options.on_loss}};
   fmt::print("{}\n", answer.dump());
@@ -262,6 +281,8 @@ void add_images_command(CLI::App& app) {
     }
     if (request->check) {
       check_only(request->options);
+    } else if (!request->options.measure.empty()) {
+      measure_images(request->options);
     } else {
       train_images(request->options);
     }

@@ -4,18 +4,20 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <span>
 #include <string_view>
 #include <vector>
 
+#include "starling/base/compute_times.h"
+#include "starling/base/delay.h"
 #include "starling/base/error.h"
 #include "starling/base/suggestion.h"
+#include "starling/comm/trigger.h"
 #include "starling/topology/algorithm.h"
 #include "starling/topology/schedule.h"
 #include "starling/train/learning_rate.h"
-#include "starling/workload/imbalance.h"
+#include "starling/workload/image_models.h"
 
 namespace starling::workload {
 namespace {
@@ -50,31 +52,6 @@ void require_factor(std::string_view option, const std::optional<double>& value)
 
 bool is_adam(std::string_view optimizer) { return optimizer != "sgd"; }
 bool is_accumulated(std::string_view optimizer) { return optimizer.starts_with("accum"); }
-
-void require_trigger(std::string_view text) {
-  if (text.empty() || text == "all" || text == "first" || text == "first+learnt" ||
-      text == "majority" || text == "need") {
-    return;
-  }
-  std::uint32_t count = 0;
-  if (text.starts_with("quorum:")) {
-    const auto [end, error] = std::from_chars(text.data() + 7, text.data() + text.size(), count);
-    count = error == std::errc() && end == text.data() + text.size() ? count : 0;
-  }
-  if (count > 0) {
-    return;
-  }
-  double grace = -1;
-  if (text.starts_with("first+")) {
-    const std::string_view number = text.substr(6);
-    const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), grace);
-    grace = error == std::errc() && end == number.data() + number.size() ? grace : -1;
-  }
-  require(std::isfinite(grace) && grace >= 0,
-          "--trigger: unknown '{}' (all, first, first+SECONDS, first+learnt, "
-          "majority, quorum:K, need)",
-          text);
-}
 
 void settle_optimizer(ImagesOptions& o) {
   if (o.optimizer.empty()) {
@@ -117,7 +94,9 @@ void settle_optimizer(ImagesOptions& o) {
 }
 
 void settle_algorithm(ImagesOptions& o, std::size_t workers) {
-  require_trigger(o.trigger);
+  if (!o.trigger.empty()) {
+    static_cast<void>(comm::parse_trigger("--trigger", o.trigger, workers));
+  }
   require_word("--gradient-at", o.gradient_at, {"own", "mixed"});
   const auto count = static_cast<std::int64_t>(workers);
   if (o.group_size) {
@@ -134,9 +113,10 @@ void settle_algorithm(ImagesOptions& o, std::size_t workers) {
   }
   require_between("--bucket-bytes", static_cast<double>(o.bucket_bytes), 1, 1e12);
   if (o.algorithm == "alone") {
-    require(o.schedule.empty() && !o.group_size && !o.sync_period && o.trigger.empty(),
-            "--algorithm alone averages nothing: it has no schedule, group, sync period or "
-            "trigger");
+    require(o.schedule.empty() && !o.group_size && !o.sync_period && o.trigger.empty() &&
+                o.averaging.empty() && !o.age_bound && !o.bf16 && !o.no_overlap && o.peers == 1,
+            "--algorithm alone averages nothing: it has no schedule, group, peers, sync period, "
+            "trigger, order, age bound, overlap or wire format");
     return;
   }
   const topology::Algorithm& algorithm = topology::find_algorithm(o.algorithm);
@@ -145,8 +125,7 @@ void settle_algorithm(ImagesOptions& o, std::size_t workers) {
     require(topology::has_orders(algorithm),
             "--averaging is for d-psgd, wagma and local-sgd, not for {}", o.algorithm);
   }
-  require(o.peers == 1 || algorithm.name.ends_with("sgp") || o.schedule == "push" ||
-              o.schedule == "base-k",
+  require(o.peers == 1 || topology::has_peers(algorithm, o.schedule),
           "--peers is for sgp, overlapped-sgp and the schedules push and base-k");
   const bool is_held = algorithm.payload == topology::Payload::HeldModel;
   require(is_held || o.gradient_at == "own", "--gradient-at mixed is not for {}", o.algorithm);
@@ -170,8 +149,19 @@ void settle_algorithm(ImagesOptions& o, std::size_t workers) {
   topology::make_schedule(o.schedule, schedule);
 }
 
+// Rounded as the step is that the run goes on at, which is then not behind its end.
+void rescale_steps(ImagesOptions& o, std::size_t workers) {
+  if (o.steps && o.steps_of_workers) {
+    const double all = static_cast<double>(*o.steps) * *o.steps_of_workers;
+    o.steps = std::max<std::int64_t>(1, std::llround(all / static_cast<double>(workers)));
+  }
+  o.steps_of_workers.reset();
+}
+
 void settle_run(ImagesOptions& o) {
-  require_word("--model", o.model, {"mlp", "cnn", "small-cnn", "resnet20"});
+  if (!is_flat_model(o.model)) {
+    require_word("--model", o.model, {"mlp", "cnn", "small-cnn", "resnet20"});
+  }
   require_word("--data", o.data, {"fashion-mnist", "cifar10"});
   require_between("--batch", static_cast<double>(o.batch), 1, 1e6);
   require(!o.steps || !o.epochs, "--steps and --epochs: give one of them");
@@ -220,17 +210,24 @@ std::string algorithm_name(const std::string& typed) {
 
 ImagesOptions settle(ImagesOptions options, std::size_t workers) {
   options.algorithm = algorithm_name(options.algorithm);
+  rescale_steps(options, workers);
   settle_run(options);
   settle_optimizer(options);
   settle_algorithm(options, workers);
   train::parse_learning_rate(options.lr_schedule, 1e6);
+  if (is_flat_model(options.model)) {
+    require(!options.emulate_compute.empty(),
+            "--model {} computes nothing: say with --emulate-compute how long it does",
+            options.model);
+    options.no_evaluation = true;
+  }
   const auto seed = static_cast<std::uint64_t>(options.seed);
   static_cast<void>(Delay(options.delay, static_cast<std::uint32_t>(workers), seed));
   require(options.emulate_compute.empty() || options.pace.empty(),
           "--pace with --emulate-compute: there is nothing to slow down");
   for (const std::string& text : {options.emulate_compute, options.pace}) {
     if (!text.empty()) {
-      static_cast<void>(EmulatedCompute(text, seed));
+      static_cast<void>(ComputeTimes(text, seed));
     }
   }
   return options;

@@ -19,6 +19,9 @@ struct ImagesOptions {
   std::int64_t batch = 64;       // samples of one worker's step
   std::optional<double> epochs = std::nullopt;
   std::optional<std::int64_t> steps = std::nullopt;
+  // Present: `steps` is that of a run on so many workers, taken over. settle() makes it as many
+  // samples on those of the job.
+  std::optional<std::uint32_t> steps_of_workers = std::nullopt;
   std::int64_t seed = 0;
 
   std::string algorithm = "starling";
@@ -56,10 +59,17 @@ struct ImagesOptions {
   std::int64_t eval_every = 0;     // steps; 0: only in the end
   bool no_evaluation = false;
   std::int64_t evaluate_batch = 500;
+  // For a plan, in place of training: the file of the profile; steps that the so many most
+  // promising ways to train are then tried for.
+  std::string measure = "";
+  std::int64_t verify = 0;
+  std::int64_t verify_top = 5;
+  std::optional<std::int64_t> verify_bucket_bytes = std::nullopt;  // absent: whatever is fastest
   std::string out = "";  // empty: a new folder under runs/, or that of the run that is resumed
   std::int64_t checkpoint_every = 0;  // steps; 0: none
   std::int64_t keep = 3;              // checkpoints
   std::string resume = "";            // a run, or one of its checkpoints
+  std::string profile = "";           // of `starling plan`: what to expect
   bool json = false;
   std::int64_t threads = 0;  // 0: cores / workers, or what the environment says
   std::string device = "cpu";

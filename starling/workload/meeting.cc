@@ -1,5 +1,7 @@
 #include "starling/workload/meeting.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "starling/base/error.h"
@@ -51,6 +53,17 @@ Meetings::Records Meetings::gather(std::span<const double> own) {
     }
   }
   return records;
+}
+
+std::vector<double> Meetings::everyones(double own) {
+  std::vector<double> all;
+  for (const auto& record : gather(std::span(&own, 1))) {
+    if (!record) {
+      throw Error(ErrorCode::Lost, fmt::format("worker {} was lost", all.size()));
+    }
+    all.push_back(record->front());
+  }
+  return all;
 }
 
 Meetings::Answer Meetings::meet(std::span<const double> own, std::size_t length,

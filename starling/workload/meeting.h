@@ -43,6 +43,9 @@ class Meetings {
   // the others.
   std::string told_by_leader(const std::function<std::string()>& make);
 
+  // Everybody's number, by rank, on everyone. Throws Error{Lost} if somebody is lost.
+  std::vector<double> everyones(double own);
+
   // By rank, as far as this worker knows.
   std::vector<bool> alive();
   // Whether this worker would lead now.

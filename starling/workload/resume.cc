@@ -42,8 +42,8 @@ void put_consensus(train::State& state, std::vector<train::Stored> consensus) {
 
 Resumption find_resumption(const std::string& given) {
   Resumption found;
-  found.checkpoint = find_checkpoint(given);
-  found.manifest = read_manifest(found.checkpoint);
+  found.checkpoint = find_checkpoint(std::filesystem::absolute(given));
+  found.manifest = require_manifest(found.checkpoint);
   return found;
 }
 

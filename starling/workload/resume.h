@@ -18,12 +18,13 @@
 namespace starling::workload {
 
 struct Resumption {
-  std::filesystem::path checkpoint;
+  std::filesystem::path checkpoint;  // absolute
   Manifest manifest;
   // The run that it belongs to, if it lies there.
   std::filesystem::path run() const { return checkpoint.parent_path().parent_path(); }
 };
-// `given` is a run or one of its checkpoints. Throws Error{Input}.
+// `given` is a run or one of its checkpoints. Throws Error{Input}: of a manifest that is torn,
+// altered or missing, with the newest good checkpoint.
 Resumption find_resumption(const std::string& given);
 
 // Whether an option of the configuration, by its name there, may differ from that of the run.

@@ -159,13 +159,17 @@ std::string text_of_summary(const ordered_json& summary) {
         value("test_accuracy"), value("test_loss"), summary["workers_left"].get<std::size_t>(),
         summary["workers_left"] == 1 ? "" : "s", value("consensus_distance"));
   }
+  const std::string predicted =
+      summary.contains("predicted_step_seconds") && !summary["predicted_step_seconds"].is_null()
+          ? fmt::format(" (by the model {:.2f})", 1e3 * value("predicted_step_seconds"))
+          : "";
   const std::uint64_t untimed = std::max(summary.value("warm_up_steps", std::uint64_t{0}),
                                          summary.value("resumed_from", std::uint64_t{0}));
   return text + fmt::format(
-                    "{} steps in {:.2f} s: {:.0f} samples/s, {:.2f} ms a step, stale {:.1f} %\n"
+                    "{} steps in {:.2f} s: {:.0f} samples/s, {:.2f} ms a step{}, stale {:.1f} %\n"
                     "{}/summary.json\n",
                     summary["steps"].get<std::uint64_t>() - untimed, value("train_seconds"),
-                    value("samples_per_second"), 1e3 * value("step_seconds"),
+                    value("samples_per_second"), 1e3 * value("step_seconds"), predicted,
                     100 * value("stale_fraction"), summary["folder"].get<std::string>());
 }
 

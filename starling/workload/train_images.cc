@@ -8,6 +8,7 @@
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
+#include <functional>
 #include <limits>
 #include <memory>
 #include <optional>
@@ -16,19 +17,23 @@
 #include <utility>
 #include <vector>
 
+#include "starling/base/compute_times.h"
+#include "starling/base/delay.h"
 #include "starling/base/error.h"
 #include "starling/comm/connect.h"
 #include "starling/train/data_parallel.h"
+#include "starling/train/plan_of_rounds.h"
 #include "starling/workload/batches.h"
 #include "starling/workload/checkpointing.h"
+#include "starling/workload/emulation.h"
 #include "starling/workload/exit_code.h"
 #include "starling/workload/image_data.h"
 #include "starling/workload/image_loss.h"
 #include "starling/workload/image_models.h"
 #include "starling/workload/image_tensors.h"
 #include "starling/workload/images_training.h"
-#include "starling/workload/imbalance.h"
 #include "starling/workload/meeting.h"
+#include "starling/workload/prediction.h"
 #include "starling/workload/progress.h"
 #include "starling/workload/resume.h"
 #include "starling/workload/run_folder.h"
@@ -66,19 +71,24 @@ class Training {
   void run();
 
  private:
+  bool goes_on_in_place() const;
   fs::path make_folder();
   void begin_files();
   std::shared_ptr<const train::State> state_before();
   void take_steps();
   std::uint32_t size() const { return static_cast<std::uint32_t>(workers_.size()); }
+  Seconds trained() const { return trained_before_ + watch_.time(); }
   double timed_samples() const { return replica_->samples() - untimed_samples_; }
   void step(std::uint64_t step);
   void begin_timing();
   train::StepReport compute(std::uint64_t step);
-  train::StepReport emulate(std::uint64_t step);
   void show_progress(std::uint64_t done, double loss);
   void evaluate_consensus(std::uint64_t step);
   Score score_together();
+  using Predict = std::function<std::optional<double>(const Predicted&)>;
+  std::optional<double> predict(std::vector<std::size_t> bucket_ends, const Predict& by);
+  void look_at_profile();
+  std::optional<double> predict_from_own_steps();
   void write_summary();
 
   comm::Workers& workers_;
@@ -89,11 +99,12 @@ class Training {
   ImageSet data_;
   Batches batches_;
   Delay delay_;
-  std::optional<EmulatedCompute> emulated_;
-  std::optional<EmulatedCompute> paced_;
+  std::optional<ComputeTimes> emulated_;
+  std::optional<ComputeTimes> paced_;
   std::uint64_t steps_;
   std::optional<Resumption> resumption_;
-  std::uint64_t first_ = 0;  // step of this run
+  std::uint64_t first_ = 0;    // step of this run
+  Seconds trained_before_{0};  // by the parts of the run before
   fs::path folder_;
   std::optional<Metrics> metrics_;
   std::unique_ptr<ImageModel> model_;
@@ -101,10 +112,12 @@ class Training {
   std::optional<Checkpointing> checkpointing_;
   std::optional<Progress> progress_;
   StepStatistics statistics_;
+  OwnTimes own_times_;
   StopWatch watch_;
   double untimed_samples_ = 0;  // of the warm-up
   Seconds waited_before_{0};
   std::vector<Evaluation> evaluations_;
+  std::optional<double> predicted_;  // seconds per step, by the profile
 };
 
 BatchOptions batch_options(const ImagesOptions& options, const comm::Workers& workers,
@@ -150,6 +163,9 @@ Training::Training(comm::Workers& workers, ImagesOptions options)
     require_same_training(*resumption_, json_of(options_), workers_.size());
     before = state_before();
     first_ = before->step;
+    if (first_ > static_cast<std::uint64_t>(options_.warm_up_steps)) {  // which is in no time
+      trained_before_ = Seconds(resumption_->manifest.train_seconds);
+    }
   }
   folder_ = meetings_.told_by_leader([&] { return make_folder().string(); });
   fs::create_directories(folder_);  // on another host
@@ -165,22 +181,29 @@ Training::Training(comm::Workers& workers, ImagesOptions options)
   training.ledger = ledger_file(folder_, rank_).string();
   training.resume = std::move(before);
   replica_.emplace(model_->module(), workers_, std::move(training), make_optimizer(options_));
+  look_at_profile();
   untimed_samples_ = replica_->samples();
   if (options_.checkpoint_every > 0) {
-    checkpointing_.emplace(workers_, meetings_, folder_, options_, batches_, steps_);
+    checkpointing_.emplace(workers_, meetings_, folder_, options_, batches_, steps_,
+                           [this] { return trained(); });
   }
+}
+
+// Steps with other numbers than those of the run before (on another number of workers) would get
+// mixed up with them.
+bool Training::goes_on_in_place() const {
+  return resumption_ && options_.out.empty() && first_ == resumption_->manifest.step;
 }
 
 // On the leader: a new folder, or that of the run that goes on.
 fs::path Training::make_folder() {
   fs::path folder;
-  if (resumption_ && options_.out.empty()) {
+  if (goes_on_in_place()) {
     folder = resumption_->run();
     require(resumption_->checkpoint.parent_path() == checkpoints_of(folder),
             "{} is not in the folder of a run: say with --out where to go on",
             resumption_->checkpoint.string());
-    for (const std::string& aside :
-         tidy_checkpoints(checkpoints_of(folder), resumption_->manifest.step)) {
+    for (const std::string& aside : tidy_checkpoints(checkpoints_of(folder), first_)) {
       fmt::print(stderr, "newer than what is resumed, and set aside: {}\n", aside);
     }
     fs::remove(folder / "summary.json");
@@ -191,19 +214,17 @@ fs::path Training::make_folder() {
   ordered_json config = config_of(options_, workers_, steps_, threads_);
   if (resumption_) {
     config["resumed_from"] = first_;
-    fmt::print(stderr, "goes on after step {}, from {}\n", first_,
-               resumption_->checkpoint.string());
+    fmt::print(stderr, "goes on after step {}, from {}, in {}\n", first_,
+               resumption_->checkpoint.string(), folder.string());
   }
   write_json(folder / "config.json", config);
   return folder;
 }
 
 void Training::begin_files() {
-  const bool goes_on = resumption_ && options_.out.empty();
-  if (goes_on) {
+  if (goes_on_in_place()) {
     const bool ended = first_ == steps_;  // and is evaluated again
-    for (const ordered_json& line :
-         continue_files(folder_, rank_, resumption_->manifest.step, ended)) {
+    for (const ordered_json& line : continue_files(folder_, rank_, first_, ended)) {
       if (line.value("kind", "") == "evaluation") {
         evaluations_.push_back(evaluation_of(line));
       } else if (line.value("step", 0) >= options_.warm_up_steps) {
@@ -212,7 +233,7 @@ void Training::begin_files() {
       }
     }
   }
-  metrics_.emplace(folder_, rank_, goes_on);
+  metrics_.emplace(folder_, rank_, goes_on_in_place());
 }
 
 // Read by everybody; if one cannot, all say so.
@@ -284,6 +305,7 @@ void Training::begin_timing() {
   const std::array<double, 1> present = {1};
   meetings_.meet(present, 0, [](const Meetings::Records&) { return Meetings::Answer(); });
   statistics_ = {};
+  own_times_ = {};
   untimed_samples_ = replica_->samples();
   waited_before_ = replica_->totals().waited;
   watch_.reset();
@@ -293,10 +315,14 @@ void Training::begin_timing() {
 void Training::step(std::uint64_t step) {
   const double lr = replica_->lr();
   const WallTime begin = Clock::now();
-  const train::StepReport report = emulated_ ? emulate(step) : compute(step);
+  const Step now{static_cast<std::int64_t>(step)};
+  const train::StepReport report =
+      emulated_ ? emulate_step(*replica_, delay_.delay(rank_, now), emulated_->at(rank_, now))
+                : compute(step);
   const double took = seconds(Clock::now() - begin);
   const double loss = emulated_ ? kNone : report.loss;
   statistics_.add(took, loss);
+  own_times_.add(took - report.waited.count(), replica_->timing().forward.count());
   ordered_json line = {{"kind", "step"},
                        {"step", step},
                        {"begin", begin.time_since_epoch().count()},
@@ -322,24 +348,10 @@ train::StepReport Training::compute(std::uint64_t step) {
     const at::Tensor loss = image_loss(*model_, image_batch(data_.train, batches_.batch(step)));
     if (paced_) {
       // Gradients are handed over as they come, so the rest of the time lies before them.
-      const Emulated time = paced_->at(rank_, now);
+      const ComputeTime time = paced_->at(rank_, now);
       std::this_thread::sleep_until(begin + time.forward + time.backward);
     }
     return loss;
-  });
-}
-
-train::StepReport Training::emulate(std::uint64_t step) {
-  return replica_->emulate([&](const std::function<void(std::size_t)>& ready) {
-    const Duration late = delay_.delay(rank_, Step{static_cast<std::int64_t>(step)});
-    const Emulated time = emulated_->at(rank_, Step{static_cast<std::int64_t>(step)});
-    const WallTime forward = Clock::now() + late + time.forward;
-    std::this_thread::sleep_until(forward);
-    const auto buckets = static_cast<std::int64_t>(replica_->buckets());
-    for (std::int64_t k = 0; k < buckets; ++k) {
-      std::this_thread::sleep_until(forward + time.backward * (k + 1) / buckets);
-      ready(static_cast<std::size_t>(k));
-    }
   });
 }
 
@@ -385,7 +397,7 @@ void Training::evaluate_consensus(std::uint64_t step) {
                               .accuracy = score.correct / score.samples,
                               .loss = score.loss / score.samples,
                               .consensus = consensus,
-                              .time = watch_.time()};
+                              .time = trained()};
   evaluations_.push_back(evaluation);
   ordered_json line = json_of(evaluation);
   line["kind"] = "evaluation";
@@ -397,7 +409,53 @@ void Training::evaluate_consensus(std::uint64_t step) {
   }
 }
 
+// By the runtime model, of a model in these buckets; nothing if nobody averages.
+std::optional<double> Training::predict(std::vector<std::size_t> bucket_ends, const Predict& by) {
+  if (options_.algorithm == "alone" || size() < 2 || bucket_ends.empty()) {
+    return std::nullopt;
+  }
+  const train::PlanOfRounds rounds =
+      train::plan_rounds(workers_, training_options(options_, size(), steps_));
+  return by({.rounds = rounds,
+             .options = options_,
+             .workers = size(),
+             .per_node = train::workers_per_node(workers_),
+             .bucket_ends = std::move(bucket_ends)});
+}
+
+// Before the first step, so that a profile that does not fit costs nothing.
+void Training::look_at_profile() {
+  if (options_.profile.empty()) {
+    return;
+  }
+  const std::string told = meetings_.told_by_leader([&] {
+    const std::size_t bytes = count_parameters(*model_) * sizeof(float);
+    const std::optional<double> step = predict({bytes}, predict_from_profile);
+    return step ? fmt::format("{}", *step) : std::string("none");
+  });
+  if (told != "none") {
+    predicted_ = std::stod(told);
+  }
+}
+
+// On the leader.
+std::optional<double> Training::predict_from_own_steps() {
+  const bool has_buckets = replica_->buckets() > 0;  // once a step was taken
+  const auto ends = has_buckets ? replica_->bucket_ends() : std::vector<std::size_t>();
+  return predict(ends, [&](const Predicted& what) {
+    std::optional<double> step;
+    meetings_.meet(own_times_.record(replica_->exchanges(), phases_of(what)), 0,
+                   [&](const Meetings::Records& records) {
+                     step = predict_from_parts(what, records);
+                     return Meetings::Answer();
+                   });
+    return step;
+  });
+}
+
 void Training::write_summary() {
+  const std::optional<double> predicted =
+      options_.profile.empty() ? predict_from_own_steps() : predicted_;
   train::Totals totals = replica_->totals();
   totals.waited -= waited_before_;
   const std::vector<double> record = record_of(statistics_, totals, watch_.time().count());
@@ -422,6 +480,8 @@ void Training::write_summary() {
       summary["checkpoint_seconds"] = checkpointing_->stood_still().count();
     }
     summary.update(results_of(records, timed_samples()));
+    summary["predicted_step_seconds"] = predicted ? ordered_json(*predicted) : ordered_json();
+    summary["predicted_from"] = options_.profile.empty() ? "own steps" : options_.profile;
     const ordered_json last =
         evaluations_.empty() ? ordered_json::object() : json_of(evaluations_.back());
     for (const char* name :

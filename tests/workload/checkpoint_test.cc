@@ -10,6 +10,7 @@
 #include <limits>
 
 #include "starling/workload/checkpoint_writer.h"
+#include "starling/workload/images_options.h"
 #include "starling/workload/program.h"
 #include "starling/workload/resume.h"
 #include "tests/workload/temporary.h"
@@ -132,12 +133,14 @@ TEST(Safetensors, WhatIsTornIsRefused) {
 // Two workers of a job, without the job: rank 0 leads.
 class Writers {
  public:
+  enum class Other { Writes, Lives, IsLost };
+
   explicit Writers(const fs::path& checkpoints, std::size_t keep = 3)
       : leader_({.checkpoints = checkpoints, .rank = Rank{0}, .keep = keep}),
         other_({.checkpoints = checkpoints, .rank = Rank{1}, .keep = keep}) {}
 
-  // `other_lives`: else it is lost before it writes.
-  void write(std::uint64_t step, bool other_lives = true) {
+  // Unless it writes, the other has not even a note to leave.
+  void write(std::uint64_t step, Other other = Other::Writes) {
     CheckpointWriter::Lead lead;
     lead.manifest.step = step;
     lead.manifest.samples = some_state(step).samples;
@@ -153,11 +156,11 @@ class Writers {
     }
     std::memset(lead.consensus.front().bytes.data(), 0, 4);
     leader_.write(some_state(step, 10), std::move(lead));
-    if (other_lives) {
+    if (other == Other::Writes) {
       other_.write(some_state(step, 11), std::nullopt);
       other_.wait([] { return std::vector{true, true}; });
     }
-    leader_.wait([&] { return std::vector{true, other_lives}; });
+    leader_.wait([&] { return std::vector{true, other != Other::IsLost}; });
   }
   std::size_t completed() const { return leader_.completed(); }
 
@@ -254,13 +257,40 @@ TEST(Checkpoint, WhatIsTornAlteredOrMissingIsNamed) {
   EXPECT_EQ(refusal([&] { read_manifest(newest); }), manifest.string() + " is missing");
 }
 
+TEST(Checkpoint, AManifestThatIsNotWholeIsNamedWithTheNewestGoodCheckpoint) {
+  const TemporaryFolder run;
+  const fs::path checkpoints = checkpoints_of(run.path());
+  Writers writers(checkpoints);
+  for (const std::uint64_t step : {10, 20}) {
+    writers.write(step);
+  }
+  const fs::path newest = checkpoints / "step-0000000020";
+  const fs::path manifest = newest / "manifest.json";
+  const auto expect_named = [&](const std::string& fault) {
+    const std::string refused =
+        fmt::format("{} {}; the newest good checkpoint is {}", manifest.string(), fault,
+                    (checkpoints / "step-0000000010").string());
+    EXPECT_EQ(refusal([&] { find_resumption(run.path().string()); }), refused);
+    EXPECT_EQ(refusal([&] { require_whole(newest); }), refused);
+    EXPECT_EQ(faults_of(newest), std::vector{manifest.string() + " " + fault});
+  };
+  ordered_json json = ordered_json::parse(std::ifstream(manifest));
+  json["samples"] = 401.0;
+  write_durably(manifest, json.dump());
+  expect_named("is altered: its checksum is not its own");
+  fs::resize_file(manifest, fs::file_size(manifest) / 2);
+  expect_named("is torn or altered: it is not a manifest");
+  fs::remove(manifest);
+  expect_named("is missing");
+}
+
 TEST(Checkpoint, OfALostWorkerIsDropped) {
   const TemporaryFolder run;
   const fs::path checkpoints = checkpoints_of(run.path());
   Writers writers(checkpoints);
   writers.write(10);
   testing::internal::CaptureStderr();
-  writers.write(20, false);
+  writers.write(20, Writers::Other::IsLost);
   EXPECT_EQ(testing::internal::GetCapturedStderr(),
             "checkpoint of step 20 was dropped: worker 1 was lost before it had written its part; "
             "training goes on\n");
@@ -281,10 +311,24 @@ TEST(Checkpoint, ThatCannotBeWrittenIsSaid) {
   std::ofstream(checkpoints) << "a file where the folder would be";
   Writers writers(checkpoints);
   testing::internal::CaptureStderr();
-  writers.write(10, false);
+  writers.write(10, Writers::Other::IsLost);
   const std::string said = testing::internal::GetCapturedStderr();
   EXPECT_TRUE(said.starts_with("checkpoint of step 10 was dropped: cannot write ")) << said;
   EXPECT_TRUE(said.ends_with("; training goes on\n")) << said;
+  EXPECT_EQ(writers.completed(), 0U);
+}
+
+// It takes seconds. If the leader waited as for files that can still come, it would be minutes,
+// longer than a test may take.
+TEST(Checkpoint, ALeaderThatCannotWriteDoesNotWaitLongForTheSilent) {
+  const TemporaryFolder run;
+  const fs::path checkpoints = checkpoints_of(run.path());
+  std::ofstream(checkpoints) << "a file where the folder would be";
+  Writers writers(checkpoints);
+  testing::internal::CaptureStderr();
+  writers.write(10, Writers::Other::Lives);
+  const std::string said = testing::internal::GetCapturedStderr();
+  EXPECT_TRUE(said.starts_with("checkpoint of step 10 was dropped: cannot write ")) << said;
   EXPECT_EQ(writers.completed(), 0U);
 }
 
@@ -353,6 +397,19 @@ TEST(Resume, OnAnotherNumberEverybodyTakesTheConsensus) {
   EXPECT_EQ(third.find("optimizer/momentum/fc.weight")->bytes,
             some_state(10, 10).find("optimizer/momentum/fc.weight")->bytes);
   EXPECT_EQ(state_of_worker(resumption, Rank{3}, 8, 80).step, 3U);
+}
+
+TEST(Resume, StepsThatAreTakenOverBecomeAsManySamples) {
+  const auto steps_on = [](std::size_t workers, std::int64_t steps) {
+    const ImagesOptions settled = settle({.steps = steps, .steps_of_workers = 4}, workers);
+    EXPECT_EQ(settle(settled, workers).steps, settled.steps);
+    return settled.steps.value();
+  };
+  EXPECT_EQ(steps_on(4, 40), 40);
+  EXPECT_EQ(steps_on(2, 40), 80);
+  EXPECT_EQ(steps_on(3, 40), 53);
+  EXPECT_EQ(steps_on(16, 1), 1);
+  EXPECT_EQ(settle({.steps = 40}, 2).steps, 40);  // typed
 }
 
 TEST(Resume, TheTrainingMustBeTheSame) {

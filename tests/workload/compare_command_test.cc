@@ -162,6 +162,11 @@ void expect_budget_of_time(const fs::path& folder) {
             std::max(1.0, std::floor(budget / step)));
   EXPECT_DOUBLE_EQ(time[1].at("runs")[0].at("budget_seconds").get<double>(), budget);
   EXPECT_EQ(time[1].at("runs")[0].at("steps"), summary_in(folder / "own/time-seed-0").at("steps"));
+  // With the one budget alone its step is still the one that the run rests on.
+  const Output again = run(comparison(folder, "--seeds 1 --budget time --json"));
+  ASSERT_EQ(again.code, 0) << again.err;
+  EXPECT_EQ(again.err, "");
+  EXPECT_EQ(json::parse(again.out).at("time_budget"), time);
 }
 
 TEST(CompareCommand, GoesOnWhereItWasInterrupted) {

@@ -11,6 +11,7 @@
 #include <filesystem>
 #include <fstream>
 #include <future>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <sstream>
 #include <string>
@@ -218,6 +219,97 @@ TEST(Resume, GoesOnWithAnotherNumberOfWorkers) {
   }
 }
 
+// One row of each kind beside dadam: groups and syncs, push-sum, held models, late gradients.
+TEST(Resume, GoesOnWithAnotherNumberOfWorkersByEveryKindOfRow) {
+  const TemporaryFolder temporary;
+  for (const char* row : {"wagma", "sgp", "starling", "eager-solo"}) {
+    SCOPED_TRACE(row);
+    const std::string two = (temporary.path() / row).string();
+    const Output first = run(fmt::format(
+        "train images -n 2 --algorithm {} --steps 20 --checkpoint-every 20 --out '{}'", row, two));
+    ASSERT_EQ(first.code, 0) << first.err;
+    const Output result =
+        run(fmt::format("train images --resume '{0}' -n 3 --steps 20 --checkpoint-every 0 --out "
+                        "'{0}-of-three' --json",
+                        two));
+    ASSERT_EQ(result.code, 0) << result.err;
+    const json summary = json::parse(result.out);
+    EXPECT_EQ(summary["workers_left"], 3);
+    EXPECT_EQ(summary["resumed_from"], 13);
+    EXPECT_EQ(summary["algorithm"].get<std::string>(), row);
+    EXPECT_LT(summary["test_loss"].get<double>(), 2.2);  // guessing has 2.3
+  }
+}
+
+using Files = std::map<std::string, fs::file_time_type>;
+Files files_of(const fs::path& folder) {
+  Files files;
+  for (const auto& entry : fs::recursive_directory_iterator(folder)) {
+    files[entry.path().string()] = entry.last_write_time();
+  }
+  return files;
+}
+
+// Its steps have other numbers than those of the run: 30 of 40 steps on 4 workers are 60 of 80.
+TEST(Resume, OnAnotherNumberOfWorkersGoesOnInAFolderOfItsOwn) {
+  const TemporaryFolder here;
+  const fs::path from = run_of_four() / "checkpoints" / "step-0000000030";
+  const Files before = files_of(run_of_four());
+  const std::string command =
+      fmt::format("cd '{}' && '{}' train images --resume '{}' -n 2 --no-evaluation >said 2>&1",
+                  here.path().string(), STARLING_TOOL, from.string());
+  const int status = std::system(command.c_str());
+  const std::string said = text_of(here.path() / "said");
+  ASSERT_EQ(status, 0) << said;
+  EXPECT_TRUE(files_of(run_of_four()) == before);
+  EXPECT_TRUE(has(said, fmt::format("goes on after step 60, from {}, in runs/", from.string())))
+      << said;
+  const std::vector<fs::directory_entry> made(fs::directory_iterator(here.path() / "runs"),
+                                              fs::directory_iterator{});
+  ASSERT_EQ(made.size(), 1U);
+  const fs::path folder = made.front().path();
+  const json summary = json::parse(text_of(folder / "summary.json"));
+  EXPECT_EQ(summary["steps"], 80);
+  EXPECT_EQ(summary["resumed_from"], 60);
+  for (const char* step : {"step-0000000075", "step-0000000080"}) {
+    const json manifest = json::parse(text_of(folder / "checkpoints" / step / "manifest.json"));
+    EXPECT_EQ(manifest["workers"], 2) << step;
+    EXPECT_EQ(manifest["configuration"]["steps"], 80) << step;
+  }
+}
+
+// An evaluation comes before the checkpoint of its step.
+TEST(Resume, EvaluationsCountTheSecondsOfAllParts) {
+  const TemporaryFolder temporary;
+  const fs::path folder = temporary.path() / "run";
+  const auto checkpoint = [&](int step) {
+    return folder / "checkpoints" / fmt::format("step-{:010}", step);
+  };
+  Output result =
+      run(fmt::format("train images -n 2 --algorithm all-reduce --steps 12 --eval-every 4 "
+                      "--checkpoint-every 4 --out '{}'",
+                      folder.string()));
+  ASSERT_EQ(result.code, 0) << result.err;
+  for (const int step : {4, 8}) {
+    result = run(fmt::format("train images --resume '{}' --json", checkpoint(step).string()));
+    ASSERT_EQ(result.code, 0) << result.err;
+  }
+  const json evaluations = json::parse(result.out)["evaluations"];
+  ASSERT_EQ(evaluations.size(), 3U);
+  const auto evaluated = [&](std::size_t i) {
+    return evaluations[i].at("train_seconds").get<double>();
+  };
+  const auto saved = [&](int step) {
+    return json::parse(text_of(checkpoint(step) / "manifest.json"))
+        .at("train_seconds")
+        .get<double>();
+  };
+  EXPECT_LE(evaluated(0), saved(4));
+  EXPECT_LT(saved(4), evaluated(1));
+  EXPECT_LE(evaluated(1), saved(8));
+  EXPECT_LT(saved(8), evaluated(2));
+}
+
 TEST(Resume, RefusesInOneLine) {
   const std::string four = run_of_four().string();
   const TemporaryFolder empty;
@@ -259,6 +351,13 @@ TEST(Resume, NamesADamagedFileAndTheNewestGoodCheckpoint) {
                                      STARLING_TRAIN, folder.string()));
   EXPECT_NE(job.code, 0);
   EXPECT_TRUE(has(job.err, damaged.string() + " is torn")) << job.err;
+
+  const fs::path manifest = damaged.parent_path() / "manifest.json";
+  fs::resize_file(manifest, fs::file_size(manifest) - 5);
+  const Output torn = run(fmt::format("train images --resume '{}' --steps 50", folder.string()));
+  EXPECT_EQ(torn.code, 2);
+  EXPECT_TRUE(has(torn.err, manifest.string() + " is torn or altered")) << torn.err;
+  EXPECT_TRUE(has(torn.err, "the newest good checkpoint is")) << torn.err;
 }
 
 TEST(CheckpointCommand, ListsVerifiesAndExports) {
@@ -283,6 +382,24 @@ TEST(CheckpointCommand, ListsVerifiesAndExports) {
   EXPECT_EQ(run(fmt::format("checkpoint export '{}' --out '{}'", four, file)).code, 2);
   EXPECT_EQ(run("checkpoint list /nowhere").code, 2);
   EXPECT_TRUE(has(run("checkpoint --help").out, "verify"));
+}
+
+TEST(CheckpointCommand, ListsTheOthersBesideABrokenManifest) {
+  const TemporaryFolder temporary;
+  for (const char* step : {"step-0000000015", "step-0000000030", "step-0000000040"}) {
+    const fs::path folder = temporary.path() / "checkpoints" / step;
+    fs::create_directories(folder);
+    fs::copy(run_of_four() / "checkpoints" / step / "manifest.json", folder / "manifest.json");
+  }
+  const fs::path broken = temporary.path() / "checkpoints" / "step-0000000030" / "manifest.json";
+  fs::resize_file(broken, 100);
+  const Output listed = run(fmt::format("checkpoint list '{}' --json", temporary.path().string()));
+  ASSERT_EQ(listed.code, 0) << listed.err;
+  const json rows = json::parse(listed.out);
+  ASSERT_EQ(rows.size(), 3U);
+  EXPECT_EQ(rows[0]["step"], 15);
+  EXPECT_EQ(rows[1]["fault"], broken.string() + " is torn or altered: it is not a manifest");
+  EXPECT_EQ(rows[2]["step"], 40);
 }
 
 // A disk with room for metrics, but not for a checkpoint.

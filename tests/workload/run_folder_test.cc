@@ -6,6 +6,8 @@
 #include <set>
 #include <string>
 
+#include "starling/workload/durable_file.h"
+#include "starling/workload/resume.h"
 #include "tests/workload/temporary.h"
 
 namespace starling::workload {
@@ -53,6 +55,30 @@ TEST(RunFolder, NamesAreNewEachTime) {
   EXPECT_EQ(made.size(), 4);
 }
 
+TEST(RunFolder, IsFoundFromWithin) {
+  const TemporaryFolder temporary;
+  const fs::path run = fs::canonical(temporary.path());
+  const fs::path checkpoint = checkpoint_folder(checkpoints_of(run), 10);
+  fs::create_directories(checkpoint);
+  Manifest manifest;
+  manifest.ranks = {0};
+  write_json(checkpoint / kManifestFile, json_of(manifest));
+  const auto expect_found = [&](const char* given) {
+    const Resumption found = find_resumption(given);
+    EXPECT_EQ(found.checkpoint, checkpoint) << given;
+    EXPECT_EQ(found.run(), run) << given;
+  };
+  {
+    const WorkingFolder here(run);
+    for (const char* given : {".", "checkpoints", "checkpoints/", "checkpoints/step-0000000010"}) {
+      expect_found(given);
+    }
+  }
+  const WorkingFolder here(checkpoint);
+  expect_found(".");
+  expect_found("../..");
+}
+
 TEST(RunFolder, NothingIsOverwritten) {
   const TemporaryFolder temporary;
   const std::string wanted = (temporary.path() / "a" / "b").string();
@@ -73,6 +99,22 @@ TEST(RunFolder, JsonIsThereWholeOrNotAtAll) {
   EXPECT_FALSE(fs::exists(file.string() + ".part"));
   EXPECT_NE(failure([&] { write_json(temporary.path() / "no" / "x.json", {}); }).find("No such"),
             std::string::npos);
+}
+
+// What it holds is on disk first, for which it must be a folder.
+TEST(RunFolder, AFolderIsRenamedWithWhatItHolds) {
+  const TemporaryFolder temporary;
+  const fs::path from = temporary.path() / "a.partial";
+  const fs::path to = temporary.path() / "a";
+  std::ofstream(from) << "a file";
+  EXPECT_NE(failure([&] { rename_durably(from, to); }).find("Not a directory"), std::string::npos);
+  EXPECT_FALSE(fs::exists(to));
+  fs::remove(from);
+  fs::create_directories(from);
+  write_durably(from / "held", "all of it");
+  rename_durably(from, to);
+  EXPECT_EQ(first_line(to / "held"), "all of it");
+  EXPECT_FALSE(fs::exists(from));
 }
 
 TEST(RunFolder, AFullDiskIsSaid) {

@@ -56,10 +56,26 @@ TEST(TrainCommand, RefusesInOneLine) {
       {"-n 4 --group-size 5", "--group-size 5 is more than the 4 workers of the job"},
       {"-n 4 --delay 9x0.1", "9"},
       {"--device cuda", "a model on a GPU is not supported yet"},
+      {"-n 2 --trigger quorum:9", "the job has 2 workers"},
+      {"--algorithm alone --bf16", "alone averages nothing"},
+      {"--resume ''", "no folder is named"},
+      {"--steps 1 --algorithm all-reduce,wagna", "did you mean 'wagma'?"},
   };
   for (const auto& [arguments, part] : wrong) {
     expect_refused("train images " + arguments, {part});
   }
+}
+
+// Nothing is evaluated: the table has no accuracy to show.
+TEST(TrainCommand, SeveralAlgorithmsWithoutEvaluation) {
+  const TemporaryFolder folder;
+  const Output result = run(
+      fmt::format("train images -n 2 --model flat:1000 --emulate-compute constant:0.002 --steps 3 "
+                  "--algorithm all-reduce,starling --out '{}'",
+                  (folder.path() / "runs").string()));
+  EXPECT_EQ(result.code, 0) << result.err;
+  EXPECT_TRUE(has(result.out, "all-reduce          -")) << result.out;
+  EXPECT_TRUE(has(result.out, "starling            -")) << result.out;
 }
 
 TEST(TrainCommand, HelpNamesTheOptions) {
