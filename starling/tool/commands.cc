@@ -2,6 +2,7 @@
 
 #include "starling/tool/bench_command.h"
 #include "starling/tool/compare_command.h"
+#include "starling/tool/plan_command.h"
 #include "starling/tool/run_command.h"
 #include "starling/tool/simulate_command.h"
 #include "starling/tool/topology_command.h"
@@ -11,8 +12,9 @@ namespace starling::tool {
 
 std::span<const AddCommand> commands() {
   static constexpr AddCommand kCommands[] = {
-      add_bench_command, add_checkpoint_command, add_compare_command,  add_data_command,
-      add_run_command,   add_simulate_command,   add_topology_command, add_train_command};
+      add_bench_command,    add_checkpoint_command, add_compare_command,
+      add_data_command,     add_plan_command,       add_run_command,
+      add_simulate_command, add_topology_command,   add_train_command};
   return kCommands;
 }
 

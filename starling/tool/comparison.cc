@@ -292,16 +292,20 @@ void Contest::note(std::vector<Outcomes>& outcomes, const Run& run,
 }
 
 std::optional<double> Contest::step_seconds(std::size_t index, std::uint64_t seed) {
-  if (runs_iterations(index)) {
-    const std::optional<json> summary = summary_of(stored_iterations(index, seed));
-    return summary ? std::optional(step_seconds_of(*summary)) : std::nullopt;
-  }
   Words words = comparison_.configurations[index].words;
   take(words, "--eval-every");
   words = with_own(words, {"--steps", fmt::format("{}", kProbeSteps + kProbeWarmUp),
                            "--warm-up-steps", fmt::format("{}", kProbeWarmUp), "--no-evaluation"});
   const Run run{index, seed, Kind::Probe};
-  const std::optional<json> summary = result_of(run, stored(run, std::move(words)));
+  const StoredRun probe = stored(run, std::move(words));
+  // Whatever the folder had a step from keeps its word: runs of fixed time rest on it.
+  std::optional<json> summary = summary_of(probe);
+  if (!summary) {
+    summary = summary_of(stored_iterations(index, seed));
+  }
+  if (!summary && !runs_iterations(index)) {
+    summary = result_of(run, probe);
+  }
   return summary ? std::optional(step_seconds_of(*summary)) : std::nullopt;
 }
 

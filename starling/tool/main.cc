@@ -7,6 +7,7 @@
 #include <functional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "starling/base/error.h"
@@ -70,7 +71,9 @@ std::size_t count_own(const CLI::App& root, std::span<char*> words) {
 // Which word of the command line is neither a command nor an option where it stands, or nothing.
 std::string find_unknown(CLI::App& root, std::span<char*> words) {
   CLI::App* app = &root;
+  std::string last;
   for (const std::string word : words.first(count_own(root, words))) {
+    const bool is_value = takes_value(*app, std::exchange(last, word));
     if (word.starts_with("--")) {
       const std::string name = word.substr(0, word.find('='));
       const std::vector<std::string> known = option_names(*app);
@@ -79,10 +82,16 @@ std::string find_unknown(CLI::App& root, std::span<char*> words) {
       }
       continue;
     }
+    if (word.starts_with('-') && !is_value) {
+      if (app->get_option_no_throw(word.substr(0, 2)) == nullptr) {
+        return complain("option", word, *app, option_names(*app));
+      }
+      continue;
+    }
     const std::vector<std::string> known = command_names(*app);
     if (std::find(known.begin(), known.end(), word) != known.end()) {
       app = app->get_subcommand(word);
-    } else if (!known.empty()) {
+    } else if (!known.empty() && !is_value) {
       return complain("command", word, *app, known);
     }
   }

@@ -7,6 +7,8 @@
 #include <limits>
 #include <set>
 
+#include "starling/tool/svg.h"
+
 namespace starling::tool {
 namespace {
 
@@ -20,45 +22,6 @@ constexpr double kTitleHeight = 36;
 constexpr double kLegendRow = 20;
 constexpr int kMarks = 6;  // on a line
 constexpr int kTicks = 8;  // on an axis, at most
-
-struct Look {
-  const char* colour;  // told apart by those who see few, too (Okabe and Ito)
-  const char* dashes;
-  const char* mark;  // a path around 0, 0
-};
-constexpr Look kLooks[] = {
-    {"#000000", "", "M-4,-4H4V4H-4Z"},
-    {"#0072b2", "7,3", "M0,-5L5,4H-5Z"},
-    {"#d55e00", "2,3", "M-5,0A5,5 0 1 0 5,0A5,5 0 1 0 -5,0Z"},
-    {"#009e73", "10,3,2,3", "M0,-6L6,0L0,6L-6,0Z"},
-    {"#cc79a7", "14,4", "M0,5L5,-4H-5Z"},
-    {"#56b4e9", "5,2,2,2,2,2", "M-5,-1.5H-1.5V-5H1.5V-1.5H5V1.5H1.5V5H-1.5V1.5H-5Z"},
-    {"#e69f00", "1,2", "M-5,-5L0,-2L5,-5L2,0L5,5L0,2L-5,5L-2,0Z"},
-};
-const Look& look_of(std::size_t curve) { return kLooks[curve % std::size(kLooks)]; }
-
-std::string escaped(const std::string& text) {
-  std::string safe;
-  for (const char c : text) {
-    switch (c) {
-      case '&':
-        safe += "&amp;";
-        break;
-      case '<':
-        safe += "&lt;";
-        break;
-      case '>':
-        safe += "&gt;";
-        break;
-      case '"':
-        safe += "&quot;";
-        break;
-      default:
-        safe += static_cast<unsigned char>(c) < 0x20 ? ' ' : c;
-    }
-  }
-  return safe;
-}
 
 // Of a curve at x, which lies between its ends.
 double value_at(const Points& points, double x) {
@@ -94,8 +57,8 @@ struct Range {
   }
 };
 
-// What a panel shows: all of x from 0 on; of y what there is after the first third, where curves
-// still climb.
+// What a panel shows: all of x from 0 on; of y what there is after the first third, before which
+// curves still climb, or all.
 struct Axes {
   Range x;
   Range y;
@@ -108,7 +71,7 @@ struct Axes {
   }
 };
 
-Axes axes_of(const std::vector<Band>& bands) {
+Axes axes_of(const std::vector<Band>& bands, bool from_start) {
   Range x;
   for (const Band& band : bands) {
     for (const auto& [at, value] : band.mean) {
@@ -118,7 +81,7 @@ Axes axes_of(const std::vector<Band>& bands) {
   Range y;
   for (const Band& band : bands) {
     for (std::size_t i = 0; i < band.mean.size(); ++i) {
-      if (band.mean[i].first >= x.high / 3 || i + 1 == band.mean.size()) {
+      if (from_start || band.mean[i].first >= x.high / 3 || i + 1 == band.mean.size()) {
         y.include(band.low[i].second);
         y.include(band.high[i].second);
       }
@@ -177,18 +140,6 @@ Band band_by_place(const std::vector<const Points*>& curves) {
     }
   }
   return band;
-}
-
-// As many digits as tell ticks apart.
-std::string tick_text(double value, double step) {
-  const int digits = std::max(0, static_cast<int>(std::ceil(-std::log10(step) - 1e-9)));
-  return fmt::format("{:.{}f}", value + 0.0, digits);
-}
-
-std::string text_at(double x, double y, const char* anchor, const std::string& text,
-                    const char* more = "") {
-  return fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"{}\"{}>{}</text>\n", x, y,
-                     anchor, more, escaped(text));
 }
 
 std::string draw_axes(const PlotPanel& panel, const Axes& axes) {
@@ -252,7 +203,7 @@ std::string draw_panel(const PlotPanel& panel, double x, double y, int number) {
   for (const PlotCurve& curve : panel.curves) {
     bands.push_back(band_of(curve.seeds));
   }
-  const Axes axes = axes_of(bands);
+  const Axes axes = axes_of(bands, panel.from_start);
   std::string out = fmt::format("<g transform=\"translate({:.1f},{:.1f})\">\n", x, y);
   out += draw_axes(panel, axes);
   out += fmt::format(
@@ -265,7 +216,7 @@ std::string draw_panel(const PlotPanel& panel, double x, double y, int number) {
   return out + "</g>\n</g>\n";
 }
 
-std::string draw_legend(const std::vector<PlotCurve>& curves, double y) {
+std::string draw_legend(const std::vector<PlotCurve>& curves, double y, const std::string& note) {
   std::string out;
   for (std::size_t i = 0; i < curves.size(); ++i) {
     const Look& look = look_of(i);
@@ -277,8 +228,8 @@ std::string draw_legend(const std::vector<PlotCurve>& curves, double y) {
         at, look.mark);
     out += text_at(kLeft + 70, at + 4, "start", curves[i].name);
   }
-  return out + text_at(kLeft, y + kLegendRow * static_cast<double>(curves.size()) + 4, "start",
-                       "line: mean over seeds; band: from the worst to the best");
+  return out +
+         text_at(kLeft, y + kLegendRow * static_cast<double>(curves.size()) + 4, "start", note);
 }
 
 }  // namespace
@@ -299,23 +250,8 @@ Band band_of(const std::vector<Points>& seeds) {
   return is_even ? band_by_number(curves) : band_by_place(curves);
 }
 
-std::vector<double> ticks_between(double low, double high, int count) {
-  const double rough = (high - low) / count;
-  const double power = std::pow(10, std::floor(std::log10(rough)));
-  double step = 10 * power;
-  for (const double factor : {5.0, 2.0, 1.0}) {
-    if (factor * power >= rough * 0.999) {
-      step = factor * power;
-    }
-  }
-  std::vector<double> ticks;
-  for (double k = std::ceil(low / step - 1e-9); k * step <= high + 1e-9 * step; ++k) {
-    ticks.push_back(k * step);
-  }
-  return ticks;
-}
-
-std::string draw_plot(const std::string& title, const std::vector<std::vector<PlotPanel>>& lines) {
+std::string draw_plot(const std::string& title, const std::vector<std::vector<PlotPanel>>& lines,
+                      const std::string& note) {
   std::size_t columns = 0;
   for (const std::vector<PlotPanel>& line : lines) {
     columns = std::max(columns, line.size());
@@ -324,19 +260,7 @@ std::string draw_plot(const std::string& title, const std::vector<std::vector<Pl
   const double width = kPanelWidth * static_cast<double>(columns);
   const double legend = kTitleHeight + kPanelHeight * static_cast<double>(lines.size());
   const double height = legend + kLegendRow * (static_cast<double>(named.size()) + 2);
-  std::string out = fmt::format(
-      "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
-      "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0:.0f}\" height=\"{1:.0f}\" "
-      "viewBox=\"0 0 {0:.0f} {1:.0f}\" font-family=\"sans-serif\" font-size=\"12\">\n"
-      "<style>.grid{{stroke:#ddd;fill:none}}.axis{{stroke:#000;fill:none}}"
-      ".line{{fill:none;stroke-width:1.8}}.band{{fill-opacity:0.15;stroke:none}}"
-      ".mark{{stroke:#fff;stroke-width:0.7}}.title{{font-weight:bold}}</style>\n"
-      "<rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n",
-      width, height);
-  // A long one is smaller: letters are about 0.6 of their size wide.
-  const double size = std::clamp(width / 0.6 / static_cast<double>(title.size() + 2), 7.0, 15.0);
-  out +=
-      text_at(width / 2, 24, "middle", title, fmt::format(" font-size=\"{:.1f}\"", size).c_str());
+  std::string out;
   int number = 0;
   for (std::size_t line = 0; line < lines.size(); ++line) {
     for (std::size_t column = 0; column < lines[line].size(); ++column) {
@@ -344,7 +268,7 @@ std::string draw_plot(const std::string& title, const std::vector<std::vector<Pl
                         kTitleHeight + kPanelHeight * static_cast<double>(line), number++);
     }
   }
-  return out + draw_legend(named, legend + 8) + "</svg>\n";
+  return svg_of(width, height, title, out + draw_legend(named, legend + 8, note));
 }
 
 }  // namespace starling::tool

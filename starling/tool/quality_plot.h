@@ -21,10 +21,13 @@ struct PlotPanel {
   std::string x_title;
   std::string y_title;
   std::vector<PlotCurve> curves{};
+  bool from_start = false;  // y shows all of the curves, not only what follows their first third
 };
 
-// One line of panels below the other; the legend names the curves of the first.
-std::string draw_plot(const std::string& title, const std::vector<std::vector<PlotPanel>>& lines);
+// One line of panels below the other; the legend names the curves of the first, and ends in `note`.
+std::string draw_plot(
+    const std::string& title, const std::vector<std::vector<PlotPanel>>& lines,
+    const std::string& note = "line: mean over seeds; band: from the worst to the best");
 
 // Mean, least and most of several curves: of their first points, their second ones and so on, at
 // the mean of x. If they have not as many, at every x of any of them that lies within all, by
@@ -35,9 +38,5 @@ struct Band {
   Points high;
 };
 Band band_of(const std::vector<Points>& seeds);
-
-// About `count` round numbers from `low` to `high`, in steps of 1, 2 or 5 times a power of ten.
-// Requires: low < high.
-std::vector<double> ticks_between(double low, double high, int count);
 
 }  // namespace starling::tool

@@ -14,13 +14,16 @@ namespace {
 
 void print_row(const nlohmann::json& summary, double first_seconds) {
   const double seconds = summary.at("train_seconds");
-  fmt::print("{:<12} {:>8.1f} {:>9.1f}s {:>8.2f}x {:>10.0f} {:>9.1f}% {:>8.1f}% {:>10.2e}\n",
+  // Null without evaluation.
+  const nlohmann::json& accuracy = summary.at("test_accuracy");
+  const nlohmann::json& consensus = summary.at("consensus_relative");
+  fmt::print("{:<12} {:>8} {:>9.1f}s {:>8.2f}x {:>10.0f} {:>9.1f}% {:>8.1f}% {:>10}\n",
              summary.at("algorithm").get<std::string>(),
-             100 * summary.at("test_accuracy").get<double>(), seconds, first_seconds / seconds,
-             summary.at("samples_per_second").get<double>(),
+             accuracy.is_null() ? "-" : fmt::format("{:.1f}", 100 * accuracy.get<double>()),
+             seconds, first_seconds / seconds, summary.at("samples_per_second").get<double>(),
              100 * summary.at("waited_seconds").get<double>() / seconds,
              100 * summary.at("stale_fraction").get<double>(),
-             summary.at("consensus_relative").get<double>());
+             consensus.is_null() ? "-" : fmt::format("{:.2e}", consensus.get<double>()));
 }
 
 }  // namespace
@@ -48,11 +51,11 @@ SeveralRuns several_runs(const Words& command) {
 }
 
 void train_side_by_side(const SeveralRuns& several,
-                        const std::function<nlohmann::json(const Words&)>& train) {
+                        const std::function<nlohmann::json(std::size_t)>& train) {
   std::vector<nlohmann::json> summaries;
   for (const SeveralRuns::Run& run : several.runs) {
     fmt::print(stderr, "{} ({} of {})\n", run.algorithm, summaries.size() + 1, several.runs.size());
-    summaries.push_back(train(run.command));
+    summaries.push_back(train(summaries.size()));
   }
   if (several.json) {
     fmt::print("{}\n", nlohmann::json(summaries).dump(2));

@@ -2,6 +2,7 @@
 // other, and what came of it in one table.
 #pragma once
 
+#include <cstddef>
 #include <functional>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -23,9 +24,8 @@ struct SeveralRuns {
 // its own in it.
 SeveralRuns several_runs(const std::vector<std::string>& command);
 
-// `train` runs one command, and returns its summary.
-void train_side_by_side(
-    const SeveralRuns& several,
-    const std::function<nlohmann::json(const std::vector<std::string>& command)>& train);
+// `train` runs one of the commands, by its place, and returns its summary.
+void train_side_by_side(const SeveralRuns& several,
+                        const std::function<nlohmann::json(std::size_t run)>& train);
 
 }  // namespace starling::tool

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <charconv>
 #include <chrono>
+#include <cmath>
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -14,6 +15,7 @@
 
 #include "starling/base/error.h"
 #include "starling/sim/collective.h"
+#include "starling/tool/simulate_training_command.h"
 #include "starling/tool/suggest.h"
 
 namespace starling::tool {
@@ -57,6 +59,8 @@ Value pick(std::string_view what, const std::string& word, const Value (&values)
   return values[0];
 }
 
+constexpr double kMostSeconds = 3600;
+
 // RANK:SECONDS
 sim::Late parse_late(const std::string& text) {
   sim::Late late;
@@ -65,7 +69,8 @@ sim::Late parse_late(const std::string& text) {
   bool right = error == std::errc() && colon != end && *colon == ':';
   if (right) {
     const auto [rest, wrong] = std::from_chars(colon + 1, end, late.seconds);
-    right = wrong == std::errc() && rest == end;
+    right = wrong == std::errc() && rest == end && !(std::abs(late.seconds) > kMostSeconds) &&
+            !std::isnan(late.seconds);
   }
   require(right, "--late '{}': write RANK:SECONDS, such as 17:0.05", text);
   return late;
@@ -78,6 +83,9 @@ void interpret(Arguments& a) {
   a.options.network.ports.bandwidth = static_cast<double>(parse_bytes(a.bandwidth).value);
   a.options.network.ports.local_bandwidth =
       static_cast<double>(parse_bytes(a.local_bandwidth).value);
+  const sim::PortOptions& ports = a.options.network.ports;
+  require(ports.per_node <= ports.workers, "--per-node {} is more than the {} worker{} of the job",
+          ports.per_node, ports.workers, ports.workers == 1 ? "" : "s");
   a.options.group_size = std::min(a.options.group_size, a.options.network.ports.workers);
   for (const std::string& text : a.late) {
     a.options.late.push_back(parse_late(text));
@@ -206,16 +214,14 @@ void print_text(const Arguments& a, const CollectiveResult& result, double wall)
       reduces(a.options.kind) ? fmt::format(" ({})", name_of(result.algorithm)) : "",
       a.options.kind == CollectiveKind::Barrier ? ""
                                                 : fmt::format(" of {}", to_string(a.options.bytes)),
-      ports.workers, ports.per_node, to_string(Bytes{static_cast<std::uint64_t>(ports.bandwidth)}),
-      time_text(ports.latency));
+      ports.workers, ports.per_node, bytes_text(ports.bandwidth), time_text(ports.latency));
   fmt::print("virtual time     {:>12}   closed form {:>12}{}\n", time_text(result.seconds),
              time_text(result.closed_form.seconds),
              result.closed_form_applies
                  ? ""
                  : " if nobody were late, cards were not shared and there were no jitter");
   fmt::print("busiest worker   {:>12}   closed form {:>12} of payload sent\n",
-             to_string(Bytes{most_bytes(result)}),
-             to_string(Bytes{static_cast<std::uint64_t>(result.closed_form.bytes)}));
+             to_string(Bytes{most_bytes(result)}), bytes_text(result.closed_form.bytes));
   fmt::print("messages         {:>12}   events {}, trace {:016x}\n", result.messages, result.events,
              result.trace);
   if (a.options.verify) {
@@ -306,9 +312,10 @@ void run(Arguments& a) {
 }  // namespace
 
 void add_simulate_command(CLI::App& app) {
-  CLI::App* simulate =
-      app.add_subcommand("simulate", "Run the real protocols on a network in virtual time");
-  simulate->require_subcommand(1);
+  CLI::App* simulate = app.add_subcommand(
+      "simulate", "Training on a network in virtual time, with the real protocols");
+  simulate->require_subcommand(0, 1);
+  add_training_simulation(*simulate);
   CLI::App* c = simulate->add_subcommand(
       "collective", "One collective: virtual time and bytes against the closed form, who waits");
   auto a = std::make_shared<Arguments>();  // lives as long as the options that write to it
@@ -337,25 +344,36 @@ void add_simulate_command(CLI::App& app) {
   c->add_option("--per-node", ports.per_node, "Workers that share a network card")
       ->capture_default_str()
       ->check(count);
-  c->add_option("--latency", ports.latency, "Between nodes, seconds")->capture_default_str();
+  const CLI::Range time(0.0, kMostSeconds);
+  c->add_option("--latency", ports.latency, "Between nodes, seconds")
+      ->capture_default_str()
+      ->check(time);
   c->add_option("--bandwidth", a->bandwidth, "Of a card, each way, bytes per second")
       ->capture_default_str();
   c->add_option("--local-latency", ports.local_latency, "Inside a node, seconds")
-      ->capture_default_str();
+      ->capture_default_str()
+      ->check(time);
   c->add_option("--local-bandwidth", a->local_bandwidth, "Inside a node, bytes per second")
       ->capture_default_str();
   c->add_option("--jitter", a->options.network.jitter,
                 "Up to this many seconds are added to each message's latency")
-      ->capture_default_str();
+      ->capture_default_str()
+      ->check(time);
   c->add_option("--late", a->late, "RANK:SECONDS, a worker that arrives late; may be repeated");
   c->add_option("--chunk", a->options.engine.chunk,
                 "With --verify: bytes per message of a large collective, 0: whole segments")
-      ->capture_default_str();
-  c->add_option("--seed", a->options.network.seed, "Same seed, same run")->capture_default_str();
+      ->capture_default_str()
+      ->check(CLI::NonNegativeNumber);
+  c->add_option("--seed", a->options.network.seed, "Same seed, same run")
+      ->capture_default_str()
+      ->check(CLI::NonNegativeNumber);
   c->add_flag("--verify", a->options.verify, "Carry real numbers and check every result");
   c->add_flag("--timing", a->timing, "Also say how fast the simulation itself ran");
   c->add_flag("--json", a->json, "Print one JSON object (docs/commands.md)");
-  c->callback([a] { run(*a); });
+  c->callback([a, simulate] {
+    refuse_training_options(*simulate);
+    run(*a);
+  });
 }
 
 }  // namespace starling::tool

@@ -319,6 +319,9 @@ void run(const Request& request) {
     return;
   }
   require(request.has_workers, "how many workers? Say --workers N");
+  require(request.options.per_node <= request.options.workers,
+          "--per-node {} is more than the {} workers", request.options.per_node,
+          request.options.workers);
   require(!request.has_steps || (request.steps >= 1 && request.steps <= 100000),
           "--steps {}: allowed are 1 to 100000", request.steps);
   std::vector<Subject> subjects;
@@ -358,7 +361,9 @@ void add_topology_command(CLI::App& app) {
                                    "Most members of a group (about the square root)");
   command->add_option("-k,--peers", options.peers, "Neighbours per step of push and base-k")
       ->capture_default_str();
-  command->add_option("--seed", options.seed, "Seed of pairs")->capture_default_str();
+  command->add_option("--seed", options.seed, "Seed of pairs")
+      ->capture_default_str()
+      ->check(CLI::NonNegativeNumber);
   auto* sync = command->add_option("--sync-period", request->sync_period,
                                    "Everybody averages at every so manyth step");
   auto* steps = command->add_option("--steps", request->steps, "Steps to show and analyse");

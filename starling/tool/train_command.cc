@@ -126,8 +126,7 @@ int conclude(const Result& result, OnLoss on_loss) {
 }
 
 // Throws its exit code if it failed. `results`: in place of stdout.
-void train_here(Words command, std::string* results) {
-  const TrainerPlan plan = ask(command);
+void train_here(const TrainerPlan& plan, Words command, std::string* results) {
   launch::Options options = trainer_options(plan, std::move(command), isatty(STDERR_FILENO) == 1);
   int exit_code = 0;
   {
@@ -151,13 +150,18 @@ void train(Words arguments) {
     become(std::move(command));
   }
   if (const auto several = several_runs(command); !several.empty()) {
-    return train_side_by_side(several, [](const Words& words) {
+    std::vector<TrainerPlan> plans;  // of all, before the first is run
+    for (const SeveralRuns::Run& run : several.runs) {
+      plans.push_back(ask(run.command));
+    }
+    return train_side_by_side(several, [&](std::size_t run) {
       std::string summary;
-      train_here(words, &summary);
+      train_here(plans[run], several.runs[run].command, &summary);
       return nlohmann::json::parse(summary);
     });
   }
-  train_here(std::move(command), nullptr);
+  const TrainerPlan plan = ask(command);
+  train_here(plan, std::move(command), nullptr);
 }
 
 // A command whose words are all the trainer's.
@@ -173,7 +177,7 @@ void add_passed_on(CLI::App& app, const char* name, const char* help,
 
 void add_train_command(CLI::App& app) {
   add_passed_on(app, "train", "Train a model, on workers that are started here", [](Words words) {
-    if (words.empty() || words.front().starts_with('-')) {
+    if (words.empty() || words.front() != "images") {  // help, or what it does not know
       words.insert(words.begin(), find_trainer());
       become(std::move(words));
     }

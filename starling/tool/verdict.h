@@ -5,31 +5,13 @@
 // pair. Intervals are of the mean over seeds; they take differences as normal and independent.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <optional>
-#include <span>
 #include <string_view>
 
+#include "starling/base/interval.h"
+
 namespace starling::tool {
-
-struct Interval {
-  double mean = 0;
-  double low = 0;
-  double high = 0;
-};
-
-// t such that 95 % of Student's distribution lie within ±t. Requires: degrees > 0.
-double student_quantile(std::size_t degrees);
-
-// None for less than two values.
-std::optional<Interval> interval_of(std::span<const double> values);
-
-// The same through logarithms: mean is the geometric one. Requires: values above 0.
-std::optional<Interval> interval_of_ratios(std::span<const double> values);
-
-double mean_of(std::span<const double> values);  // Requires: some
-double geometric_mean_of(std::span<const double> values);
 
 enum class Verdict : std::uint8_t { Better, Equal, Worse, Undecided, None };
 std::string_view name_of(Verdict verdict);

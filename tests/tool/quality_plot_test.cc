@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "starling/tool/svg.h"
 #include "tests/tool/tool.h"
 #include "tests/tool/xml.h"
 

@@ -92,6 +92,8 @@ TEST(Tool, AMisspeltOptionIsAnsweredWithTheNearestOne) {
   expect_refused("simulate collective --bites=4", {"'--bites'", "--bytes"});
   expect_refused("simulate collective --juter 1", {"'--juter'", "--jitter"});
   expect_refused("--versoin", {"'--versoin'", "--version"});
+  expect_refused("plan -x 3", {"unknown option '-x'"});
+  expect_refused("plan -n abc", {"abc"});
 }
 
 TEST(Tool, AMisspeltWordIsAnsweredWithTheNearestOne) {
@@ -106,10 +108,7 @@ TEST(Tool, AMisspeltSubcommandIsAnsweredWithTheNearestOne) {
   expect_refused("simulate colective", {"collective"});
 }
 
-TEST(Tool, AMissingSubcommandIsAskedFor) {
-  expect_refused("", {"--help"});
-  expect_refused("simulate", {"--help"});
-}
+TEST(Tool, AMissingSubcommandIsAskedFor) { expect_refused("", {"--help"}); }
 
 TEST(Tool, NumbersThatMakeNoSenseAreRefusedByName) {
   expect_refused("simulate collective --workers -3", {"--workers"});
@@ -132,6 +131,13 @@ TEST(Tool, ANetworkThatMakesNoSenseIsRefused) {
   expect_refused("simulate collective --latency -1", {"latenc"});
   expect_refused("simulate collective --bandwidth 0", {"bandwidth"});
   expect_refused("simulate collective --jitter -1", {"jitter"});
+  expect_refused("simulate collective --latency 1e30", {"latency"});
+  expect_refused("simulate collective --workers 2 --per-node 9", {"--per-node 9", "2 workers"});
+  expect_refused("simulate collective --late 1:inf", {"--late", "'1:inf'"});
+  expect_refused("simulate collective --late 1:nan", {"--late", "'1:nan'"});
+  expect_refused("simulate collective --seed -1", {"--seed"});
+  expect_refused("simulate collective --chunk -1", {"--chunk"});
+  expect_refused("topology ring -n 4 -l 9", {"--per-node 9", "4 workers"});
 }
 
 // --- simulate collective -----------------------------------------------------------------------
