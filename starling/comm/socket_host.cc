@@ -16,6 +16,9 @@ namespace {
 
 // How long a failure may take to be told to workers who do not read.
 constexpr auto kTimeToTell = std::chrono::seconds(1);
+// Workers of one job start at about the same time: after a failure worker 0 does not wait longer
+// than this for those who have not come yet.
+constexpr auto kTimeForLatecomers = std::chrono::seconds(10);
 constexpr std::size_t kMostNamed = 8;
 
 WallTime now() { return std::chrono::steady_clock::now(); }
@@ -61,13 +64,19 @@ class SocketHost final : public Rendezvous {
   // Tell all, and throw.
   [[noreturn]] void lose(std::size_t member);
   [[noreturn]] void fail(ErrorCode code, const std::string& text);
+  // Those who come after a failure hear of it too. Without it they would find nobody here, and name
+  // worker 0.
+  void tell_latecomers(std::span<const std::byte> frame);
+  bool all_came() const { return std::ranges::find(came_, false) == came_.end(); }
 
   const Job job_;
   const Duration patience_;
   const std::string secret_;
   Door door_;
-  Members members_;       // by rank; none at 0, and none where a worker has not come or is gone
-  std::size_t held_ = 0;  // bytes of this exchange
+  Members members_;         // by rank; none at 0, and none where a worker has not come or is gone
+  std::vector<bool> came_;  // by rank; also of those who are gone
+  const WallTime gathered_by_;
+  std::size_t held_ = 0;    // bytes of this exchange
 };
 
 SocketHost::SocketHost(const Job& job, Duration patience)
@@ -75,7 +84,10 @@ SocketHost::SocketHost(const Job& job, Duration patience)
       patience_(patience),
       secret_(job.secret.empty() ? draw_secret() : job.secret),
       door_(job_),
-      members_(job.size) {
+      members_(job.size),
+      came_(job.size),
+      gathered_by_(now() + patience) {
+  came_[0] = true;
   complete(members_, nullptr, "did not come");
   const Bytestring welcome =
       pack_frame(FrameKind::Welcome, std::as_bytes(std::span<const char>(secret_)));
@@ -159,6 +171,7 @@ void SocketHost::open_door() {
     std::optional<Connection>& member = members_[arrival.rank.index()];
     if (!member) {
       member = std::move(arrival.connection);
+      came_[arrival.rank.index()] = true;
       continue;
     }
     door_.refuse(
@@ -246,8 +259,29 @@ void SocketHost::fail(ErrorCode code, const std::string& text) {
   Packer packer;
   packer.number(static_cast<std::uint32_t>(code));
   packer.text(text);
-  send_to_all(pack_frame(FrameKind::Failed, packer.packed()), now() + kTimeToTell);
+  const Bytestring frame = pack_frame(FrameKind::Failed, packer.packed());
+  send_to_all(frame, now() + kTimeToTell);
+  tell_latecomers(frame);
   throw Error(code, text);
+}
+
+void SocketHost::tell_latecomers(std::span<const std::byte> frame) {
+  const WallTime until = std::min<WallTime>(gathered_by_, now() + kTimeForLatecomers);
+  std::vector<pollfd> polls;
+  try {
+    while (!all_came() && now() < until) {
+      polls.clear();
+      door_.watch(polls);
+      sleep_on(polls, std::min(until, door_.until()));
+      for (Door::Arrival& arrival : door_.hear()) {
+        // It fits into the empty buffer of a new connection.
+        arrival.connection.write(frame);
+        came_[arrival.rank.index()] = true;
+      }
+    }
+  } catch (const Error&) {
+    return;  // The failure that is being told is the one to report.
+  }
 }
 
 }  // namespace

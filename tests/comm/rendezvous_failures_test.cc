@@ -75,6 +75,9 @@ TEST(RendezvousFailures, AWorkerThatEndsBeforeAllHaveCome) {
       say(worker_3, introduce(jobs[3]));
     }
     EXPECT_EQ(listen_to(worker_1)->kind, FrameKind::Failed);
+    // Who comes only now is to name the same worker, and not worker 0 for being gone.
+    expect_errors(meet_all({jobs[2]}, kPatience, exchange_ranks), ErrorCode::Lost,
+                  "worker 3 ended while the workers were meeting");
     worker_0.join();
     expect_errors(outcomes, ErrorCode::Lost, "worker 3 ended while the workers were meeting");
   }
