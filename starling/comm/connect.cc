@@ -1,13 +1,16 @@
 #include "starling/comm/connect.h"
 
+#include <chrono>
 #include <cstdlib>
 #include <functional>
 #include <map>
+#include <optional>
 #include <utility>
 
 #include "starling/base/error.h"
 #include "starling/comm/card.h"
 #include "starling/comm/module.h"
+#include "starling/comm/packing.h"
 #include "starling/comm/protocol.h"
 #include "starling/comm/rendezvous.h"
 #include "starling/comm/wire.h"
@@ -109,6 +112,56 @@ std::string configuration_of(const std::string& transport, const ConnectOptions&
                      options.configuration.empty() ? "" : ", ", options.configuration);
 }
 
+// Lifelines, wires and a word to everyone, within `patience`.
+std::unique_ptr<HostEndpoint> reach_everyone(Crew crew, const std::vector<Card>& cards,
+                                             std::unique_ptr<Pool> pool, std::unique_ptr<Wire> wire,
+                                             LifelineListener& listener, const std::string& secret,
+                                             Duration patience) {
+  const WallTime until = std::chrono::steady_clock::now() + patience;
+  const Rank self = crew.self;
+  auto lifelines = make_lifelines(crew, cards, listener, secret, patience);
+  std::vector<Bytestring> addresses;
+  for (const Card& card : cards) {
+    addresses.push_back(card.wire);
+  }
+  Wire& opened = *wire;
+  auto endpoint = std::make_unique<HostEndpoint>(std::move(crew), std::move(pool), std::move(wire),
+                                                 std::move(lifelines));
+  opened.open(self, addresses, std::hash<std::string>{}(secret), endpoint->wire_listener());
+  endpoint->greet_all(until - std::chrono::steady_clock::now());
+  return endpoint;
+}
+
+// Nobody leaves the meeting before everybody has reached everyone or failed to: who left at once
+// would be taken by the others for the one that was lost. Throws if somebody was lost, or failed.
+void leave_together(Rendezvous& rendezvous, const std::optional<Error>& failure) {
+  Packer own;
+  if (failure) {
+    own.number(static_cast<std::uint32_t>(failure->code()));
+    own.text(failure->what());
+  }
+  std::vector<Bytestring> failures;
+  try {
+    failures = rendezvous.exchange(own.packed());
+  } catch (const Error& verdict) {
+    if (!failure) {
+      throw;
+    }
+    // The meeting knows who ended; what was seen here may be what came of it, or (PMIx) say more.
+    throw Error(verdict.code(), fmt::format("{} (seen here: {})", verdict.what(), failure->what()));
+  }
+  if (failure) {
+    throw *failure;
+  }
+  for (const Bytestring& other : failures) {
+    if (!other.empty()) {
+      Unpacker unpacker(other);
+      const auto code = static_cast<ErrorCode>(unpacker.number());
+      throw Error(code, unpacker.all_text());
+    }
+  }
+}
+
 std::unique_ptr<Workers> connect_to_others(Rendezvous& rendezvous, const std::string& transport,
                                            Duration patience, const ConnectOptions& options) {
   auto wire = make_wire(transport, rendezvous.size());
@@ -122,20 +175,19 @@ std::unique_ptr<Workers> connect_to_others(Rendezvous& rendezvous, const std::st
                  .wire = wire->address()};
   const std::vector<Card> cards = exchange_cards(rendezvous, own);
   Crew crew = make_crew(rendezvous, cards);
-  auto lifelines = make_lifelines(crew, cards, listener, rendezvous.secret(), patience);
-
-  std::vector<Bytestring> addresses;
+  std::unique_ptr<HostEndpoint> endpoint;
+  std::optional<Error> failure;
+  try {
+    endpoint = reach_everyone(std::move(crew), cards, std::move(pool), std::move(wire), listener,
+                              rendezvous.secret(), patience);
+  } catch (const Error& error) {
+    failure = error;
+  }
+  leave_together(rendezvous, failure);
   Workers::Facts facts{.launcher = rendezvous.how(), .transport = transport, .host_names = {}};
   for (const Card& card : cards) {
-    addresses.push_back(card.wire);
     facts.host_names.push_back(card.host_name);
   }
-  Wire& opened = *wire;
-  auto endpoint = std::make_unique<HostEndpoint>(std::move(crew), std::move(pool), std::move(wire),
-                                                 std::move(lifelines));
-  opened.open(rendezvous.rank(), addresses, std::hash<std::string>{}(rendezvous.secret()),
-              endpoint->wire_listener());
-  endpoint->greet_all(patience);
   return std::make_unique<Workers>(std::move(endpoint), options.engine, std::move(facts));
 }
 
@@ -181,10 +233,7 @@ std::unique_ptr<Workers> connect(const Variables& variables, const ConnectOption
   if (rendezvous->size() == 1) {
     return alone(options);
   }
-  auto workers = connect_to_others(*rendezvous, transport, patience, options);
-  // Nobody leaves the meeting before everybody is connected.
-  rendezvous->exchange({});
-  return workers;
+  return connect_to_others(*rendezvous, transport, patience, options);
 }
 
 }  // namespace starling::comm

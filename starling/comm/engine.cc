@@ -228,7 +228,9 @@ void Engine::on_ack(Rank from, std::span<const std::byte> payload) {
 }
 
 void Engine::on_lost(Rank peer) {
-  lost_.insert(peer);
+  if (!lost(peer)) {
+    lost_.push_back(peer);
+  }
   for (const auto& [series, guest] : guests_) {
     guest->on_lost(peer);
   }

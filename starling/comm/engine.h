@@ -6,6 +6,7 @@
 // (so that latecomers get an answer), the flow-control windows, and the workers known to be lost.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <coroutine>
 #include <cstdint>
@@ -92,7 +93,7 @@ class Engine final : private Endpoint::Listener {
   const Arithmetic& arithmetic() const { return arithmetic_; }
   Endpoint& endpoint() { return endpoint_; }
   bool closed() const { return closed_; }
-  bool lost(Rank peer) const { return lost_.contains(peer); }
+  bool lost(Rank peer) const { return std::ranges::find(lost_, peer) != lost_.end(); }
 
   // Resumes what was ready when called; true if more has become ready meanwhile.
   bool run();
@@ -199,7 +200,9 @@ class Engine final : private Endpoint::Listener {
   std::uint64_t newest_series_ = 0;  // of all guests so far
   std::set<std::uint64_t> dismissed_;
   std::unordered_map<Rank, Window> windows_;
-  std::set<Rank> lost_;
+  // In the order in which it was noticed: an operation that cannot be done names the first, because
+  // others may have ended for the sake of that one.
+  std::vector<Rank> lost_;
   std::array<Ended, 128> ended_;  // by a hash of the id; a newer one replaces an older one
   KnownGroup group_;
   std::unique_ptr<StallTimer> stall_timer_;

@@ -2,6 +2,7 @@
 #include "starling/comm/module.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cstdlib>
 #include <filesystem>
@@ -37,7 +38,8 @@ void expect_words(const std::string& text, const std::vector<std::string>& words
 // A folder that STARLING_MODULES names.
 class Folder : public testing::Test {
  protected:
-  Folder() : path_(fs::path(testing::TempDir()) / "starling-modules") {
+  Folder()
+      : path_(fs::path(testing::TempDir()) / ("starling-modules-" + std::to_string(getpid()))) {
     fs::create_directories(path_);
     setenv("STARLING_MODULES", path_.c_str(), 1);
   }
@@ -72,7 +74,7 @@ TEST(Module, ItsErrorsAreOurs) {
   unsetenv("PMIX_RANK");
   unsetenv("PMIX_NAMESPACE");
   try {
-    meet(Job{.launcher = Launcher::Pmix, .meet = {}, .secret = {}}, std::chrono::seconds(1));
+    meet(Job{.launcher = Launcher::Pmix, .meet = {}, .secret = {}}, std::chrono::seconds(60));
     FAIL() << "met by PMIx";
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::Input);

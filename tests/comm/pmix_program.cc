@@ -39,9 +39,9 @@ void run(std::size_t size, const std::string& how) {
 
 void stall() {
   const bool late = process_environment()("PMIX_RANK") == "0";
-  std::this_thread::sleep_for(std::chrono::seconds(late ? 2 : 0));
+  std::this_thread::sleep_for(std::chrono::seconds(late ? 8 : 0));
   try {
-    meet(find_job(process_environment()), std::chrono::milliseconds(300));
+    meet(find_job(process_environment()), std::chrono::seconds(3));
   } catch (const Error& error) {
     check(late || error.code() == ErrorCode::Stalled, "{}", error.what());
     return;

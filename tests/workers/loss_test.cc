@@ -130,7 +130,7 @@ INSTANTIATE_TEST_SUITE_P(Workers, Loss,
 TEST(LossAtTheStart, AWorkerThatDiesWhileConnecting) {
   std::mt19937 random(11);
   for (int i = 0; i < 2 * times(); ++i) {
-    Crew crew(4, {kProgram, "1000"}, {"STARLING_PATIENCE=5"});
+    Crew crew(4, {kProgram, "1000"}, {"STARLING_PATIENCE=10"});
     const std::size_t victim = random() % 4;
     std::this_thread::sleep_for(milliseconds(random() % 60));
     crew.signal(victim, SIGKILL);
