@@ -39,7 +39,9 @@ class ComputeTimes {
 
   // Steps that were measured, of one worker after the other: each step of worker r is one of the
   // steps of worker r (modulo as many as were measured), drawn at random; what belongs to one step
-  // stays together. Throws Error{Input} if there are none, or one is negative.
+  // stays together. Workers whose means differ by no more than chance are taken to be alike, and
+  // draw from all steps: a few dozen each would otherwise make one of them slow for ever. Throws
+  // Error{Input} if there are none, or one is negative.
   ComputeTimes(std::vector<std::vector<ComputeTime>> by_worker, std::uint64_t seed);
   // Those of everyone.
   ComputeTimes(std::span<const ComputeTime> steps, std::uint64_t seed);

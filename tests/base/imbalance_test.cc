@@ -260,6 +260,37 @@ TEST(ComputeTimes, MeasuredStepsStayWhole) {
             "computation: a step of -1 seconds");
 }
 
+// Forty steps each: means of equal workers differ by chance, and none of them is slow for that.
+TEST(ComputeTimes, WorkersThatDifferByChanceAreAlike) {
+  const auto measured = [](double of_the_last) {
+    std::vector<std::vector<ComputeTime>> workers(8);
+    for (std::uint32_t r = 0; r < 8; ++r) {
+      const ComputeTimes times(
+          r == 7 ? fmt::format("normal:{},0.0134", of_the_last) : std::string("normal:1,0.0134"),
+          3);
+      for (int t = 0; t < 40; ++t) {
+        workers[r].push_back(times.at(Rank{r}, Step{t}));
+      }
+    }
+    return workers;
+  };
+  const auto mean_drawn = [](const ComputeTimes& times, std::uint32_t rank) {
+    double sum = 0;
+    for (int t = 0; t < 20'000; ++t) {
+      const ComputeTime drawn = times.at(Rank{rank}, Step{t});
+      sum += seconds(drawn.forward + drawn.backward) / 20'000;
+    }
+    return sum;
+  };
+  const ComputeTimes alike(measured(1), 5);
+  const ComputeTimes one_slow(measured(1.2), 5);
+  for (std::uint32_t r = 0; r < 8; ++r) {
+    EXPECT_NEAR(mean_drawn(alike, r), alike.mean(), 0.004) << r;
+    EXPECT_NEAR(mean_drawn(one_slow, r), r == 7 ? 1.2 : 1, 0.06) << r;
+  }
+  EXPECT_GT(mean_drawn(one_slow, 7), 1.15);
+}
+
 TEST(ComputeTimes, RefusalsOfDistributions) {
   const auto refused = [](const std::string& text) {
     return refusal([&] { static_cast<void>(ComputeTimes(text, 0)); });
