@@ -90,8 +90,10 @@ class Ledger {
   std::vector<Exchanged> exchanged_;  // a ring
 };
 
-// A sink that writes to a new file. Throws Error{Environment} if it cannot, at once or later.
-Ledger::Sink ledger_file(const std::string& path);
+// A sink that writes to a new file. If it cannot, at once or later, `lost` is told why, once, and
+// nothing more is written; without it Error{Environment} is thrown.
+Ledger::Sink ledger_file(const std::string& path,
+                         std::function<void(const std::string& why)> lost = {});
 
 // A row as a line of JSON, and back. Throws Error{Input} naming what cannot be read.
 std::string to_json_line(Rank worker, const Outcome& outcome);

@@ -1,12 +1,11 @@
-#include <cerrno>
-#include <fstream>
 #include <istream>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
-#include <system_error>
+#include <utility>
 
 #include "starling/base/error.h"
+#include "starling/base/line_file.h"
 #include "starling/comm/ledger.h"
 
 namespace starling::comm {
@@ -55,25 +54,27 @@ PickUp pick_up_of(const Json& row) {
   return p;
 }
 
-[[noreturn]] void fail(const std::string& path) {
-  const int reason = errno;
-  throw Error(ErrorCode::Environment,
-              fmt::format("cannot write {}: {}", path, std::generic_category().message(reason)));
-}
-
 }  // namespace
 
-Ledger::Sink ledger_file(const std::string& path) {
-  // A std::function is copied: hence a shared_ptr.
-  const auto file = std::make_shared<std::ofstream>(path, std::ios::trunc);
-  if (!file->is_open()) {
-    fail(path);
-  }
-  return [file, path](std::string_view lines) {
-    file->write(lines.data(), static_cast<std::streamsize>(lines.size()));
-    file->flush();
-    if (!file->good()) {
-      fail(path);
+Ledger::Sink ledger_file(const std::string& path, std::function<void(const std::string&)> lost) {
+  const auto attempt = [lost = std::move(lost)](const auto& act) {
+    try {
+      act();
+      return true;
+    } catch (const Error& e) {
+      if (!lost) {
+        throw;
+      }
+      lost(e.what());
+      return false;
+    }
+  };
+  // A std::function is copied: hence a shared_ptr. None: it is lost.
+  std::shared_ptr<LineFile> file;
+  attempt([&] { file = std::make_shared<LineFile>(path, LineFile::Begin::Anew); });
+  return [file, attempt](std::string_view lines) mutable {
+    if (file && !attempt([&] { file->write(lines); })) {
+      file.reset();
     }
   };
 }

@@ -31,6 +31,18 @@ std::vector<std::size_t> parts_of(const StepOptions& options) {
   return ends;
 }
 
+// One more, as long as this lives.
+class Counted {
+ public:
+  explicit Counted(std::size_t& count) : count_(count) { ++count_; }
+  ~Counted() { --count_; }
+  Counted(const Counted&) = delete;
+  Counted& operator=(const Counted&) = delete;
+
+ private:
+  std::size_t& count_;
+};
+
 class Steps {
  public:
   Steps(Engine& engine, Application& application, const StepOptions& options)
@@ -404,8 +416,32 @@ class Steps {
     Rounds rounds(engine_, *options_.schedule, model, rounds_options(), observer());
     model.on_free([&] { rounds.look(); });
     co_await begin_held(model);
-    co_await beside(rounds, held_steps(model, rounds));
+    std::size_t readers = 0;
+    application_.begin_holding(
+        [&](Version v, Blob into) { return read_held(model, rounds, v, into, readers); });
+    std::exception_ptr error;
+    try {
+      co_await beside(rounds, held_steps(model, rounds));
+    } catch (...) {
+      error = std::current_exception();
+    }
+    application_.end_holding();
+    while (readers > 0) {
+      co_await engine_.yield();
+    }
+    if (error) {
+      std::rethrow_exception(error);
+    }
     co_return StepReport{model.copies(), rounds.void_rounds(), rounds.epoch()};
+  }
+
+  Task<void> read_held(HeldModel& model, Rounds& rounds, Version v, Blob into,
+                       std::size_t& readers) {
+    const Counted counted(readers);
+    co_await rounds.ended(v);
+    const ConstBuffer y = co_await model.lock_to_read();
+    arithmetic().copy(into, y.blob);
+    model.unlock(model.updates());
   }
 
   // y := the initial model.

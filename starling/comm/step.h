@@ -48,6 +48,10 @@ struct Update {
   double of_mean_gradient = 1;
 };
 
+// Of rows in which the engine holds the model: reads it, as it is once version `v` has ended here,
+// into memory of its size. Requires: the application is between two steps.
+using ReadHeld = std::function<Task<void>(Version v, Blob into)>;
+
 // What is trained. compute() and the functions given to apart() run one at a time.
 class Application {
  public:
@@ -69,6 +73,10 @@ class Application {
   virtual void weighs(double /*push_weight*/) {}
   // Runs `work` where the application computes, and goes on when it is done.
   virtual Task<void> apart(std::function<void()> work) = 0;
+
+  // Told once, before the first step; valid until end_holding().
+  virtual void begin_holding(ReadHeld /*read*/) {}
+  virtual void end_holding() {}
 
   // Whether compute_in_parts() is there, for rows that wait for everyone and send gradients, or are
   // one step behind.

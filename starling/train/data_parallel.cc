@@ -169,18 +169,30 @@ class DataParallel::Impl {
         value /= static_cast<double>(count);
       }
     }
-    put(mean.blob, mean_buffers);
-    std::exception_ptr error;
-    try {
-      parameters_.unchanged(look);
-    } catch (...) {
-      error = std::current_exception();
-    }
-    put(own.blob, own_buffers);
-    if (error) {
-      std::rethrow_exception(error);
-    }
+    look_at({mean.blob, mean_buffers}, {own.blob, own_buffers},
+            [&] { parameters_.unchanged(look); });
     return consensus;
+  }
+
+  void at_rest(const std::function<void()>& look) {
+    if (!replica_) {
+      look();
+      return;
+    }
+    assembly_.sum(1.0);  // all updates are handed in
+    std::vector<std::byte> held(parameters_.flat().size);
+    const bool holds = workers_.run([&](comm::Engine&) {
+      return replica_->read_held(steps_, comm::Blob{held.data(), held.size()});
+    });
+    assembly_.sum(1.0);  // and what came of them is read: nobody has gone on
+    if (!holds) {
+      look();
+      return;
+    }
+    const comm::Blob flat = parameters_.flat();
+    const std::vector<std::byte> own(flat.data, flat.data + flat.size);
+    const std::vector<double> buffers = parameters_.buffers();
+    look_at({{held.data(), held.size()}, buffers}, {{own.data(), own.size()}, buffers}, look);
   }
 
   State state() {
@@ -391,9 +403,10 @@ class DataParallel::Impl {
 
   void start(std::size_t size) {
     const bool held = plan_.algorithm->payload == topology::Payload::HeldModel;
-    ledger_.emplace(
-        workers_.rank(), held,
-        options_.ledger.empty() ? comm::Ledger::Sink() : comm::ledger_file(options_.ledger));
+    ledger_.emplace(workers_.rank(), held,
+                    options_.ledger.empty()
+                        ? comm::Ledger::Sink()
+                        : comm::ledger_file(options_.ledger, options_.ledger_lost));
     comm::StepOptions steps = plan_.steps;
     steps.shape = {parameters_.type(), replica_->elements(), false};
     steps.first = first_;
@@ -530,12 +543,32 @@ class DataParallel::Impl {
 
   // --- Consensus ---
 
-  void put(comm::ConstBlob model, std::span<const double> buffers) {
-    arithmetic_.copy(parameters_.flat(), model, kernels::Store::Cached);
+  struct Values {
+    comm::ConstBlob model;
+    std::span<const double> buffers;
+  };
+
+  // Runs `look` with `others` in the model, and puts the own back.
+  void look_at(const Values& others, const Values& own, const std::function<void()>& look) {
+    put(others);
+    std::exception_ptr error;
+    try {
+      look();
+    } catch (...) {
+      error = std::current_exception();
+    }
+    put(own);
+    if (error) {
+      std::rethrow_exception(error);
+    }
+  }
+
+  void put(const Values& values) {
+    arithmetic_.copy(parameters_.flat(), values.model, kernels::Store::Cached);
     for (std::size_t parameter = 0; parameter < parameters_.facts().size(); ++parameter) {
       parameters_.moved(parameter);
     }
-    parameters_.set_buffers(buffers);
+    parameters_.set_buffers(values.buffers);
   }
 
   Consensus distance(comm::ConstBuffer own, comm::ConstBuffer mean, std::size_t members) {
@@ -602,6 +635,7 @@ const Timing& DataParallel::timing() const { return impl_->timing(); }
 Consensus DataParallel::with_consensus_model(const std::function<void()>& look) {
   return impl_->with_consensus_model(look);
 }
+void DataParallel::at_rest(const std::function<void()>& look) { impl_->at_rest(look); }
 State DataParallel::state() const { return impl_->state(); }
 std::vector<Stored> DataParallel::values() const { return impl_->values(); }
 void DataParallel::finish() { impl_->finish(); }

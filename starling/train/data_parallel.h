@@ -14,7 +14,8 @@
 // most of the next. Workers agree on the model at the start: rank 0's values, buffers too.
 //
 // Threads: one at a time, the same one always. Collective (all living workers, in the same order):
-// the constructor, with_consensus_model(). Everything throws Error; after that only destruction.
+// the constructor, with_consensus_model(), at_rest(). Everything throws Error; after that only
+// destruction.
 #pragma once
 
 #include <cstddef>
@@ -97,6 +98,9 @@ struct Options {
   bool weigh_samples = false;
 
   std::string ledger = "";  // a file; empty: none
+  // It cannot be written: told once, on the engine's thread, and training goes on without it.
+  // Empty: training ends.
+  std::function<void(const std::string& why)> ledger_lost = {};
 
   // Goes on where state() was taken, in place of rank 0's values: `steps` counts those of the run
   // before, and `order` is its. Shared, for each worker's own is large.
@@ -170,9 +174,14 @@ class DataParallel {
   // after finish().
   Consensus with_consensus_model(const std::function<void()>& look);
 
+  // Runs `look` when all have taken as many steps and no round is under way. A model that the
+  // engine holds is in the model's place then, so that the sum over workers of what state() has is
+  // the one that only updates change. Training is bit for bit as without it. Collective.
+  void at_rest(const std::function<void()>& look);
+
   // This worker's training as it is between two steps, for Options::resume: a copy. With rows that
   // wait for everyone, on as many workers, what follows has the same bits. With the others it is
-  // the own model, as if everybody had just begun with it.
+  // the own model, as if everybody had just begun with it; take it at_rest().
   State state() const;
   // Parameters and buffers as they are now, as state() has them: inside with_consensus_model() the
   // average of all.

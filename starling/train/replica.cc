@@ -72,6 +72,14 @@ comm::Buffer Replica::gradient() {
 // --- A step, on the application's thread
 // ----------------------------------------------------------
 
+Task<bool> Replica::read_held(comm::Version v, comm::Blob into) {
+  if (!read_held_) {
+    co_return false;
+  }
+  co_await read_held_(v, into);
+  co_return true;
+}
+
 void Replica::begin_step(std::uint64_t step, double samples, double gradient_scale) {
   step_ = step;
   samples_in_batch_ = samples;

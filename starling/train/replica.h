@@ -83,6 +83,10 @@ class Replica final : public comm::Application {
   // Elements of what is exchanged.
   std::size_t elements() const { return layout_.elements() + (weighs_gradients() ? 1 : 0); }
 
+  // --- The engine's ---
+  // The model that the engine holds, once version `v` has ended; false: it holds none (any more).
+  Task<bool> read_held(comm::Version v, comm::Blob into);
+
   // --- comm::Application ---
   comm::Buffer model() override { return {options_.type, flat_}; }
   comm::Buffer gradient() override;
@@ -94,6 +98,8 @@ class Replica final : public comm::Application {
   bool update_at_once(const comm::Update& update) override;
   void weighs(double push_weight) override { push_weight_ = push_weight; }
   Task<void> apart(std::function<void()> work) override { return desk_.run(std::move(work)); }
+  void begin_holding(comm::ReadHeld read) override { read_held_ = std::move(read); }
+  void end_holding() override { read_held_ = {}; }
   bool streams() const override;
   void begin_streaming(comm::Streaming& streaming) override { streaming_ = &streaming; }
   // The application may be in the middle of a step: it lets go when it has come to its end.
@@ -135,6 +141,7 @@ class Replica final : public comm::Application {
   Parameters& parameters_;
   ReplicaOptions options_;
   comm::Streaming* streaming_ = nullptr;
+  comm::ReadHeld read_held_;  // the engine's
 
   std::vector<std::int64_t> taken_;  // steps of each parameter
   std::vector<std::byte> gradient_;  // flat, for rows that send it whole

@@ -185,6 +185,22 @@ TEST(Ledger, AFileThatCannotBeMadeIsNamed) {
   EXPECT_THROW(comm::ledger_file("/nowhere/ledger.jsonl"), Error);
 }
 
+TEST(Ledger, WhoeverWantsToKnowGoesOnWithoutItsFile) {
+  for (const char* path : {"/nowhere/ledger.jsonl", "/dev/full"}) {
+    std::vector<std::string> said;
+    comm::Ledger ledger(Rank{0}, false, comm::ledger_file(path, [&](const std::string& why) {
+                          said.push_back(why);
+                        }));
+    for (int flush = 0; flush < 3; ++flush) {
+      ledger.note(comm::Outcome{});
+      ledger.flush();
+    }
+    ASSERT_EQ(said.size(), 1U) << path;
+    EXPECT_TRUE(said[0].starts_with(fmt::format("cannot write {}: ", path))) << said[0];
+    EXPECT_EQ(ledger.totals().rounds, 3U);
+  }
+}
+
 TEST(Ledger, ALineThatCannotBeReadIsNamed) {
   std::istringstream lines("{\"kind\":\"round\"}\n");
   try {

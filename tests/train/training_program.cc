@@ -5,7 +5,8 @@
 //     training_program evaluates           dropout and batch norm, with and without evaluation
 //     training_program resumes CASE …      each case in one piece, and in two
 //     training_program resumes-networks    the same with dropout, batch norm and torch's optimizers
-//     training_program differs WHAT …      models that are different on worker 2
+//     training_program rests ALGORITHM     the own model, the one at rest and the consensus;
+//     resumed training_program differs WHAT …      models that are different on worker 2
 //     training_program course ALGORITHM STEPS [uneven | diverges | throws]
 // Several of these, one after the other, with "then" between them.
 #include <fmt/format.h>
@@ -20,6 +21,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <cstring>
 #include <limits>
 #include <memory>
 #include <string_view>
@@ -407,6 +409,52 @@ void run_resumed_networks(Workers& workers) {
   run_refused(workers);
 }
 
+// --- At rest -------------------------------------------------------------------------------------
+
+// Every step of worker r takes r + 1 off a number that begins as 10. Worker 3 is slow, so that the
+// others come to a halt long before it.
+void run_rests(Workers& workers, const std::string& algorithm) {
+  const std::uint32_t self = workers.rank().value;
+  train::Options options;
+  options.algorithm = algorithm;
+  options.group_size = 2;
+  options.steps = 20;
+  const auto train = [&](const std::string& piece, std::shared_ptr<const train::State> before) {
+    Numbers model(torch::full({1}, 10.0, at::kDouble));
+    const std::uint64_t first = before ? before->step : 0;
+    options.resume = std::move(before);
+    train::DataParallel replica(model, workers, options, train::SGD{.lr = 1});
+    auto state = std::make_shared<train::State>();
+    for (std::uint64_t step = first; step < *options.steps; ++step) {
+      replica.step([&] {
+        std::this_thread::sleep_for(std::chrono::milliseconds(self == 3 ? 20 : 1));
+        return (self + 1.0) * model.values.sum();
+      });
+      if ((step + 1) % 4 != 0) {
+        continue;
+      }
+      const double own = first_of(model.values);
+      double consensus = 0;
+      train::State now;
+      replica.at_rest([&] {
+        replica.with_consensus_model([&] { consensus = first_of(model.values); });
+        now = replica.state();
+      });
+      check(own == first_of(model.values), "the own model is not back");
+      double held = 0;
+      std::memcpy(&held, now.find("parameter/values")->bytes.data(), sizeof(held));
+      say(fmt::format("{} {} {} {:.17g} {:.17g} {:.17g}", algorithm, piece, step + 1, own, held,
+                      consensus));
+      if (step + 1 == 8) {
+        *state = std::move(now);
+      }
+    }
+    replica.finish();
+    return state;
+  };
+  train("resumed", train("whole", nullptr));
+}
+
 // --- Models that differ --------------------------------------------------------------------------
 
 class Odd final : public torch::nn::Module {
@@ -486,6 +534,8 @@ void run(Workers& workers, const std::vector<std::string>& words) {
     }
   } else if (words[0] == "resumes-networks") {
     run_resumed_networks(workers);
+  } else if (words[0] == "rests") {
+    run_rests(workers, words.at(1));
   } else if (words[0] == "golden") {
     run_golden(workers, words.at(1));
   } else if (words[0] == "evaluates") {

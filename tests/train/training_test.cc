@@ -453,6 +453,38 @@ TEST(Training, RandomNumbersBuffersAndTorchOptimizersGoOnToo) {
   }
 }
 
+// What the engine holds is what counts: its sum is that of all updates, also where training was
+// cut, and after it was resumed there. The models that workers had last seen have another.
+TEST(Training, AtRestTheSumOfHeldModelsIsThatOfAllUpdates) {
+  Crew crew(4, command({"rests", "starling", "then", "rests", "ad-psgd"}));
+  for (const std::string algorithm : {"starling", "ad-psgd"}) {
+    std::map<std::string, std::array<double, 3>> sums;  // own, held, consensus
+    for (std::size_t r = 0; r < 4; ++r) {
+      ASSERT_EQ(crew.wait(r, kPatience), 0) << crew.output(r);
+      for (const std::string cut : {"whole 4", "whole 8", "whole 12", "whole 16", "whole 20",
+                                    "resumed 12", "resumed 16", "resumed 20"}) {
+        std::istringstream words(line_after(crew.output(r), algorithm + " " + cut));
+        for (double& sum : sums[cut]) {
+          double value = 0;
+          words >> value;
+          sum += value;
+        }
+      }
+    }
+    double apart = 0;
+    for (const auto& [cut, sum] : sums) {
+      SCOPED_TRACE(algorithm + ", " + cut);
+      const int step = std::stoi(cut.substr(cut.find(' ')));
+      if (step < 20 || algorithm == "starling") {
+        EXPECT_NEAR(sum[1], 4 * 10.0 - step * (1 + 2 + 3 + 4), 1e-9);
+      }
+      EXPECT_NEAR(sum[2], sum[1], 1e-9);  // everybody has the consensus
+      apart = std::max(apart, std::abs(sum[0] - sum[1]));
+    }
+    EXPECT_GT(apart, 0.1) << algorithm;
+  }
+}
+
 // --- Numbers by hand -----------------------------------------------------------------------------
 
 TEST(Training, TheGoldenTrajectory) {
