@@ -1,9 +1,6 @@
 #include "starling/tool/run_store.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/file.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -116,21 +113,5 @@ void write_text(const fs::path& file, std::string_view text) {
     fail("write", file, error.message());
   }
 }
-
-FolderLock::FolderLock(const fs::path& folder) {
-  make_folder(folder);
-  const fs::path file = folder / ".lock";
-  descriptor_ = open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-  if (descriptor_ < 0) {
-    fail("write", file, std::generic_category().message(errno));
-  }
-  if (flock(descriptor_, LOCK_EX | LOCK_NB) != 0) {
-    close(descriptor_);
-    throw Error(ErrorCode::Input,
-                fmt::format("another comparison is running in {}", folder.string()));
-  }
-}
-
-FolderLock::~FolderLock() { close(descriptor_); }
 
 }  // namespace starling::tool

@@ -12,6 +12,7 @@
 #include <string>
 #include <string_view>
 
+#include "starling/base/folder_lock.h"
 #include "starling/tool/words.h"
 
 namespace starling::tool {
@@ -37,18 +38,5 @@ double noted_seconds(const StoredRun& run);
 
 // Whole or not at all.
 void write_text(const std::filesystem::path& file, std::string_view text);
-
-// Nobody else uses the folder as long as this lives; it is made if it is not there. Throws
-// Error{Input} if somebody does.
-class FolderLock {
- public:
-  explicit FolderLock(const std::filesystem::path& folder);
-  ~FolderLock();
-  FolderLock(const FolderLock&) = delete;
-  FolderLock& operator=(const FolderLock&) = delete;
-
- private:
-  int descriptor_;
-};
 
 }  // namespace starling::tool

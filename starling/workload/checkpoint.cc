@@ -16,7 +16,7 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::ordered_json;
 
-constexpr std::string_view kFormat = "starling checkpoint 2";
+constexpr std::string_view kFormat = "starling checkpoint 3";
 constexpr std::string_view kPartial = ".partial";
 
 // "step-0000000100" + ending.
@@ -125,7 +125,6 @@ ordered_json json_of(const Manifest& manifest) {
                        {"ranks", manifest.ranks},
                        {"epoch", manifest.epoch},
                        {"step_of_epoch", manifest.step_of_epoch},
-                       {"model", manifest.model},
                        {"configuration", manifest.configuration},
                        {"files", files}};
   json["sha256"] = digest_of(json.dump());  // of all before
@@ -150,7 +149,6 @@ Manifest read_manifest(const fs::path& checkpoint) {
     manifest.ranks = json.at("ranks").get<std::vector<std::uint32_t>>();
     manifest.epoch = json.at("epoch").get<std::uint64_t>();
     manifest.step_of_epoch = json.at("step_of_epoch").get<std::uint64_t>();
-    manifest.model = json.at("model").get<std::string>();
     manifest.configuration = json.at("configuration");
     for (const ordered_json& facts : json.at("files")) {
       manifest.files.push_back(file_facts_of(facts));
@@ -173,14 +171,6 @@ Manifest require_manifest(const fs::path& checkpoint) {
   }
 }
 
-std::string digest_of_model(std::span<const train::Stored> tensors) {
-  std::string text;
-  for (const train::Stored& tensor : tensors) {
-    text += fmt::format("{} {} {}\n", tensor.name, tensor.type, fmt::join(tensor.shape, "x"));
-  }
-  return digest_of(text);
-}
-
 fs::path checkpoints_of(const fs::path& run) { return run / "checkpoints"; }
 fs::path checkpoint_folder(const fs::path& checkpoints, std::uint64_t step) {
   return checkpoints / fmt::format("step-{:010}", step);
@@ -201,6 +191,10 @@ fs::path find_checkpoint(const fs::path& given) {
   std::error_code error;
   require(fs::is_directory(given, error), "there is no folder {}", given.string());
   fs::path folder = without_slash(given);
+  if (step_of(folder.filename().string(), kPartial)) {
+    throw Error(ErrorCode::Input, fmt::format("{} is not complete: whoever wrote it was killed; {}",
+                                              folder.string(), suggestion(folder)));
+  }
   if (step_of(folder.filename().string(), "") || fs::exists(folder / kManifestFile, error)) {
     return folder;
   }

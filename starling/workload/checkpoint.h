@@ -37,7 +37,6 @@ struct Manifest {
   std::vector<std::uint32_t> ranks;  // that were alive, and have a file
   std::uint64_t epoch = 0;           // where in the data the next step begins
   std::uint64_t step_of_epoch = 0;
-  std::string model;  // digest of the names, shapes and types of its tensors
   nlohmann::ordered_json configuration;
   std::vector<FileFacts> files;
 };
@@ -46,7 +45,6 @@ nlohmann::ordered_json json_of(const Manifest& manifest);
 Manifest read_manifest(const std::filesystem::path& checkpoint);
 // The same; the error also says which checkpoint of the same run is the newest good one.
 Manifest require_manifest(const std::filesystem::path& checkpoint);
-std::string digest_of_model(std::span<const train::Stored> tensors);
 
 std::filesystem::path checkpoints_of(const std::filesystem::path& run);
 std::filesystem::path checkpoint_folder(const std::filesystem::path& checkpoints,
@@ -64,7 +62,8 @@ struct FoundCheckpoint {
 std::vector<FoundCheckpoint> list_checkpoints(const std::filesystem::path& checkpoints);
 std::vector<FoundCheckpoint> list_partial(const std::filesystem::path& checkpoints);
 
-// `given` is a run, the folder of its checkpoints, or one checkpoint: the newest of them.
+// `given` is a run, the folder of its checkpoints, or one checkpoint: the newest of them. Not one
+// that is partial.
 std::filesystem::path find_checkpoint(const std::filesystem::path& given);
 
 // What is wrong with its files, a line for each; empty: it is whole. Reads them all.

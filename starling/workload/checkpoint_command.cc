@@ -140,8 +140,8 @@ void add_checkpoint_command(CLI::App& app) {
       "Checkpoints are written by `starling train images --checkpoint-every STEPS`, and gone on\n"
       "from by --resume. Exit codes: 0 done, 1 one is not whole, 2 wrong command line or input.");
   const auto request = std::make_shared<Request>();
-  add(*checkpoint, "list", "The complete checkpoints of a run, oldest first", "The run", list,
-      request);
+  add(*checkpoint, "list", "The complete checkpoints of a run, oldest first",
+      "The run, or one of its checkpoints", list, request);
   add(*checkpoint, "verify", "Whether every file is what its manifest says",
       "The run, or one of its checkpoints", verify, request);
   add(*checkpoint, "export", "The average of all workers, as one safetensors file",

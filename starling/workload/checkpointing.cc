@@ -6,26 +6,14 @@
 #include <string_view>
 #include <utility>
 
-#include "starling/comm/plan.h"
-#include "starling/topology/algorithm.h"
+#include "starling/comm/step.h"
+#include "starling/train/plan_of_rounds.h"
+#include "starling/workload/images_training.h"
 
 namespace starling::workload {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-
-// Of rows that wait for nobody, otherwise 0.
-std::uint64_t sync_period_of(const ImagesOptions& options) {
-  if (options.algorithm == "alone") {
-    return 0;
-  }
-  const topology::Algorithm& row = topology::find_algorithm(options.algorithm);
-  if (row.trigger == topology::Trigger::AllArrived) {
-    return 0;
-  }
-  const std::int64_t usual = topology::default_sync_period(row).value_or(0);
-  return static_cast<std::uint64_t>(options.sync_period.value_or(usual));
-}
 
 // As the module calls them.
 std::vector<train::Stored> with_plain_names(std::vector<train::Stored> tensors) {
@@ -37,6 +25,16 @@ std::vector<train::Stored> with_plain_names(std::vector<train::Stored> tensors) 
 
 }  // namespace
 
+std::uint64_t sync_period_of(const comm::StepOptions& steps) {
+  if (steps.algorithm == nullptr) {
+    return 0;
+  }
+  const comm::RoundsOptions rounds = comm::rounds_of(steps);
+  const bool waits =
+      rounds.trigger.when == comm::TriggerOptions::When::All || rounds.sync_period == 1;
+  return waits ? 0 : rounds.sync_period.value_or(0);
+}
+
 Checkpointing::Checkpointing(comm::Workers& workers, Meetings& meetings,
                              const std::filesystem::path& run, const ImagesOptions& options,
                              const Batches& batches, std::uint64_t steps,
@@ -46,7 +44,8 @@ Checkpointing::Checkpointing(comm::Workers& workers, Meetings& meetings,
       batches_(batches),
       workers_(static_cast<std::uint32_t>(workers.size())),
       steps_(steps),
-      sync_period_(sync_period_of(options)),
+      sync_period_(sync_period_of(
+          train::plan_rounds(workers, training_options(options, workers.size(), steps)).steps)),
       trained_(std::move(trained)),
       writer_({.checkpoints = checkpoints_of(run),
                .rank = workers.rank(),
@@ -75,10 +74,14 @@ void Checkpointing::save(std::uint64_t done, train::DataParallel& replica) {
     }
     return Meetings::Answer();
   });
-  replica.with_consensus_model([&] {
-    if (lead) {
-      lead->consensus = with_plain_names(replica.values());
-    }
+  train::State state;
+  replica.at_rest([&] {
+    replica.with_consensus_model([&] {
+      if (lead) {
+        lead->consensus = with_plain_names(replica.values());
+      }
+    });
+    state = replica.state();
   });
   if (lead) {
     Manifest& manifest = lead->manifest;
@@ -88,10 +91,9 @@ void Checkpointing::save(std::uint64_t done, train::DataParallel& replica) {
     manifest.workers = workers_;
     manifest.epoch = batches_.epoch_of(done);
     manifest.step_of_epoch = done % batches_.steps_per_epoch();
-    manifest.model = digest_of_model(lead->consensus);
     manifest.configuration = json_of(options_);
   }
-  writer_.write(replica.state(), std::move(lead));
+  writer_.write(std::move(state), std::move(lead));
   stood_still_ += std::chrono::duration_cast<Seconds>(Clock::now() - since);
 }
 

@@ -9,6 +9,7 @@
 #include <functional>
 
 #include "starling/base/time.h"
+#include "starling/comm/step.h"
 #include "starling/train/data_parallel.h"
 #include "starling/workload/batches.h"
 #include "starling/workload/checkpoint_writer.h"
@@ -16,6 +17,10 @@
 #include "starling/workload/meeting.h"
 
 namespace starling::workload {
+
+// Steps from one sync to the next, of rows that do not wait for everyone in between; 0: there are
+// none, or everyone always waits.
+std::uint64_t sync_period_of(const comm::StepOptions& steps);
 
 class Checkpointing {
  public:

@@ -12,8 +12,8 @@ namespace starling::workload {
 int report(const std::exception_ptr& failure) {
   try {
     std::rethrow_exception(failure);
-  } catch (const AlreadyTold&) {
-    return 1;
+  } catch (const AlreadyTold& told) {
+    return told.of_input() ? 2 : 1;
   } catch (const Error& e) {
     fmt::print(stderr, "starling: {}\n", e.what());
     return e.code() == ErrorCode::Input ? 2 : 1;

@@ -130,7 +130,8 @@ void add_algorithm_options(CLI::App& app, ImagesOptions& o) {
          "When a round starts: all, first, first+SECONDS, first+learnt, majority, quorum:K, "
          "need")
       ->group(group);
-  app.add_option("--age-bound", o.age_bound, "Of trigger need: how many steps behind is too old")
+  app.add_option("--age-bound", o.age_bound,
+                 "Of trigger need: how many steps behind is too old; default 9")
       ->group(group);
   app.add_flag("--no-overlap", o.no_overlap, "Exchange inside the step, not behind the next one")
       ->group(group);
@@ -224,10 +225,10 @@ void take_over(CLI::App& command, ImagesOptions& options) {
       continue;
     }
     if (option->count() > 0) {
-      require(
-          may_differ(name) || typed[name] == before || name == "group_size" || name == "schedule",
-          "{}: the run that is resumed has {}, and goes on with it", option->get_name(),
-          before.is_string() ? before.get<std::string>() : before.dump());
+      // On how many workers is not known here.
+      require(may_differ(name, /*grouped_anew=*/true) || typed[name] == before,
+              "{}: the run that is resumed has {}, and goes on with it", option->get_name(),
+              before.is_string() ? before.get<std::string>() : before.dump());
       continue;
     }
     const bool is_on = name == "overlap" ? before == false : before == true;

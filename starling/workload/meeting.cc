@@ -14,6 +14,7 @@ namespace {
 constexpr double kDoesNotKnow = 0;
 constexpr double kDone = 1;
 constexpr double kFailed = 2;
+constexpr double kRefused = 3;  // failed, for the input is wrong
 
 }  // namespace
 
@@ -80,6 +81,9 @@ Meetings::Answer Meetings::meet(std::span<const double> own, std::size_t length,
         check(answer.size() == length, "an answer of {} numbers, not {}", answer.size(), length);
         std::copy(answer.begin(), answer.end(), message.begin() + 1);
         message[0] = kDone;
+      } catch (const Error& e) {
+        failure = std::current_exception();
+        message[0] = e.code() == ErrorCode::Input ? kRefused : kFailed;
       } catch (...) {
         failure = std::current_exception();
         message[0] = kFailed;
@@ -89,8 +93,8 @@ Meetings::Answer Meetings::meet(std::span<const double> own, std::size_t length,
     if (failure) {
       std::rethrow_exception(failure);
     }
-    if (message[0] == kFailed) {
-      throw AlreadyTold();
+    if (message[0] == kFailed || message[0] == kRefused) {
+      throw AlreadyTold(message[0] == kRefused);
     }
     if (message[0] == kDone) {
       return {message.begin() + 1, message.end()};

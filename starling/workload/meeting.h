@@ -21,7 +21,13 @@ namespace starling::workload {
 // Somebody else has failed, and says why.
 class AlreadyTold : public std::exception {
  public:
+  explicit AlreadyTold(bool of_input) : of_input_(of_input) {}
+  // Whether the input is wrong.
+  bool of_input() const { return of_input_; }
   const char* what() const noexcept override { return "another worker failed, and has said why"; }
+
+ private:
+  bool of_input_;
 };
 
 class Meetings {

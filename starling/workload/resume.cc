@@ -47,20 +47,24 @@ Resumption find_resumption(const std::string& given) {
   return found;
 }
 
-bool may_differ(std::string_view name) {
+bool may_differ(std::string_view name, bool grouped_anew) {
   constexpr std::array<std::string_view, 12> kFree = {
       "epochs", "steps", "eval_every",       "no_evaluation", "evaluate_batch", "warm_up_steps",
       "delay",  "pace",  "checkpoint_every", "keep",          "resume",         "data_folder"};
-  return std::find(kFree.begin(), kFree.end(), name) != kFree.end();
+  // What may make no sense for so many.
+  constexpr std::array<std::string_view, 4> kOfGroups = {"group_size", "schedule", "peers",
+                                                         "trigger"};
+  const auto is_in = [&](const auto& names) {
+    return std::find(names.begin(), names.end(), name) != names.end();
+  };
+  return is_in(kFree) || (grouped_anew && is_in(kOfGroups));
 }
 
 void require_same_training(const Resumption& resumption, const ordered_json& configuration,
                            std::size_t workers) {
   const bool grouped_anew = !is_on_as_many(resumption.manifest, workers);
   for (const auto& [name, before] : resumption.manifest.configuration.items()) {
-    const bool is_free =
-        may_differ(name) || (grouped_anew && (name == "group_size" || name == "schedule"));
-    if (is_free || !configuration.contains(name)) {
+    if (may_differ(name, grouped_anew) || !configuration.contains(name)) {
       continue;
     }
     const ordered_json& now = configuration.at(name);

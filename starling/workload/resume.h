@@ -27,8 +27,9 @@ struct Resumption {
 // altered or missing, with the newest good checkpoint.
 Resumption find_resumption(const std::string& given);
 
-// Whether an option of the configuration, by its name there, may differ from that of the run.
-bool may_differ(std::string_view name);
+// Whether an option of the configuration, by its name there, may differ from that of the run;
+// `grouped_anew`: on another number of workers.
+bool may_differ(std::string_view name, bool grouped_anew);
 // Throws Error{Input} naming the first option that may not, and does.
 void require_same_training(const Resumption& resumption,
                            const nlohmann::ordered_json& configuration, std::size_t workers);

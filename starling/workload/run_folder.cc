@@ -3,13 +3,14 @@
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 
-#include <cerrno>
-#include <cstring>
+#include <algorithm>
+#include <cstdio>
 #include <ctime>
 #include <fstream>
 #include <system_error>
 
 #include "starling/base/error.h"
+#include "starling/base/folder_lock.h"
 #include "starling/workload/durable_file.h"
 
 namespace starling::workload {
@@ -21,10 +22,13 @@ namespace fs = std::filesystem;
   throw Error(ErrorCode::Environment, fmt::format("cannot {} {}: {}", what, path.string(), why));
 }
 
-std::string last_error() { return std::generic_category().message(errno); }
-
-fs::path metrics_file(const fs::path& folder, Rank worker) {
-  return folder / fmt::format("metrics-{}.jsonl", worker.value);
+// But for the lock of a run that was killed before it had written anything.
+bool holds_nothing(const fs::path& folder) {
+  std::error_code error;
+  return std::all_of(fs::directory_iterator(folder, error), fs::directory_iterator(),
+                     [](const fs::directory_entry& entry) {
+                       return entry.path().filename() == FolderLock::kFile;
+                     });
 }
 
 // False if it was there.
@@ -39,8 +43,7 @@ bool make_folder(const fs::path& folder) {
 }
 
 fs::path make_named_folder(const fs::path& folder) {
-  std::error_code error;
-  if (!make_folder(folder) && !fs::is_empty(folder, error)) {
+  if (!make_folder(folder) && !holds_nothing(folder)) {
     fail("write to", folder, "it holds files already, which are not overwritten");
   }
   return folder;
@@ -65,6 +68,10 @@ std::string text_of(const nlohmann::ordered_json& value) { return value.dump(2) 
 
 void write_json(const fs::path& file, const nlohmann::ordered_json& value) {
   write_durably(file, text_of(value));
+}
+
+fs::path metrics_file(const fs::path& folder, Rank worker) {
+  return folder / fmt::format("metrics-{}.jsonl", worker.value);
 }
 
 fs::path ledger_file(const fs::path& folder, Rank worker) {
@@ -97,28 +104,48 @@ std::vector<nlohmann::ordered_json> continue_files(const fs::path& folder, Rank 
   return kept;
 }
 
-Metrics::Metrics(const fs::path& folder, Rank worker, bool appends)
-    : path_(metrics_file(folder, worker)), file_(std::fopen(path_.c_str(), appends ? "ae" : "we")) {
-  require_done(file_ != nullptr);
+void say_lost(const std::string& why) {
+  fmt::print(stderr, "{}; training goes on without it\n", why);
+  std::fflush(stderr);
+}
+
+Metrics::Metrics(const fs::path& folder, Rank worker, bool appends) {
+  file_.emplace(metrics_file(folder, worker),
+                appends ? LineFile::Begin::AtTheEnd : LineFile::Begin::Anew);
 }
 
 void Metrics::write(const nlohmann::ordered_json& line) {
-  const std::string text = line.dump() + "\n";
-  require_done(std::fwrite(text.data(), 1, text.size(), file_.get()) == text.size());
-  const WallTime now = std::chrono::steady_clock::now();
-  if (now - flushed_ > std::chrono::seconds(1)) {
-    flushed_ = now;
-    require_done(std::fflush(file_.get()) == 0);
+  lines_ += line.dump() + "\n";
+  constexpr std::size_t kMost = 1 << 16;
+  if (lines_.size() > kMost ||
+      std::chrono::steady_clock::now() - flushed_ > std::chrono::seconds(1)) {
+    flush();
   }
 }
 
-void Metrics::flush() { require_done(std::fflush(file_.get()) == 0); }
+void Metrics::flush() {
+  flushed_ = std::chrono::steady_clock::now();
+  attempt([this] { file_->write(lines_); });
+  lines_.clear();
+}
 
-void Metrics::close() { require_done(std::fclose(file_.release()) == 0); }
+void Metrics::close() {
+  flush();
+  attempt([this] { file_->close(); });
+  file_.reset();
+}
 
-void Metrics::require_done(bool done) const {
-  if (!done) {
-    fail("write", path_, last_error());
+template <typename Act>
+void Metrics::attempt(const Act& act) {
+  if (!file_) {
+    return;
+  }
+  try {
+    act();
+  } catch (const Error& e) {
+    file_.reset();
+    lost_ = true;
+    say_lost(e.what());
   }
 }
 

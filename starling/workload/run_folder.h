@@ -4,20 +4,21 @@
 //   ledger-RANK.jsonl     every round (docs/rounds.md)
 //   summary.json          the result; is there only if the run came to its end
 //   checkpoints/          see checkpoint.h
+//   .lock                 held by every worker of the run as long as it lives
 //
 // Errors of the file system (a full disk, no permission) are Error{Environment}, in one line that
-// names the file. Threads: one.
+// names the file; but training goes on without metrics and ledger. Threads: one.
 #pragma once
 
 #include <chrono>
-#include <cstdio>
 #include <filesystem>
-#include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "starling/base/line_file.h"
 #include "starling/base/time.h"
 #include "starling/base/units.h"
 
@@ -38,30 +39,32 @@ std::string text_of(const nlohmann::ordered_json& value);
 std::vector<nlohmann::ordered_json> continue_files(const std::filesystem::path& folder, Rank worker,
                                                    std::uint64_t step, bool ended);
 
+std::filesystem::path metrics_file(const std::filesystem::path& folder, Rank worker);
 std::filesystem::path ledger_file(const std::filesystem::path& folder, Rank worker);
 
-// JSON lines, on disk at the latest a second later, and when closed.
+// A file cannot be written, which is no reason to stop: one line on stderr.
+void say_lost(const std::string& why);
+
+// JSON lines, on disk at the latest a second later, and when closed. If they cannot be written,
+// that is said, and no more are: the file is lost, and ends after a whole line.
 class Metrics {
  public:
+  // Throws Error{Environment} if there cannot be such a file.
   Metrics(const std::filesystem::path& folder, Rank worker, bool appends = false);
-  // Closes; errors are lost.
-  ~Metrics() = default;
-  Metrics(const Metrics&) = delete;
-  Metrics& operator=(const Metrics&) = delete;
 
   void write(const nlohmann::ordered_json& line);
   // On its way to the disk: also if this process is killed.
   void flush();
   void close();
+  bool is_lost() const { return lost_; }
 
  private:
-  struct Close {
-    void operator()(std::FILE* file) const { std::fclose(file); }
-  };
-  void require_done(bool done) const;
+  template <typename Act>
+  void attempt(const Act& act);
 
-  std::filesystem::path path_;
-  std::unique_ptr<std::FILE, Close> file_;
+  std::optional<LineFile> file_;
+  std::string lines_;  // not written yet
+  bool lost_ = false;
   WallTime flushed_ = std::chrono::steady_clock::now();
 };
 

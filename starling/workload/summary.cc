@@ -6,6 +6,8 @@
 #include <cmath>
 #include <limits>
 
+#include "starling/workload/run_folder.h"
+
 namespace starling::workload {
 namespace {
 
@@ -24,6 +26,8 @@ enum Field : std::size_t {
   AtBytes,
   AtCopies,
   AtSteps,
+  AtMetricsLost,
+  AtLedgerLost,
   AtFields
 };
 
@@ -75,7 +79,7 @@ double StepStatistics::quantile_seconds(double q) const {
 }
 
 std::vector<double> record_of(const StepStatistics& steps, const train::Totals& totals,
-                              double train_seconds) {
+                              double train_seconds, FilesLost lost) {
   std::vector<double> record(AtFields);
   record[AtTrainSeconds] = train_seconds;
   record[AtStepSeconds] = steps.mean_seconds();
@@ -89,6 +93,8 @@ std::vector<double> record_of(const StepStatistics& steps, const train::Totals& 
   record[AtBytes] = static_cast<double>(totals.bytes);
   record[AtCopies] = static_cast<double>(totals.model_copies);
   record[AtSteps] = static_cast<double>(totals.steps);
+  record[AtMetricsLost] = lost.metrics ? 1 : 0;
+  record[AtLedgerLost] = lost.ledger ? 1 : 0;
   return record;
 }
 
@@ -117,6 +123,7 @@ ordered_json results_of(const Meetings::Records& records, double samples) {
   std::vector<double> sum(AtFields);
   std::vector<double> most(AtFields);
   std::vector<std::size_t> lost;
+  ordered_json files_lost = ordered_json::array();
   for (std::size_t rank = 0; rank < records.size(); ++rank) {
     if (!records[rank]) {
       lost.push_back(rank);
@@ -125,6 +132,13 @@ ordered_json results_of(const Meetings::Records& records, double samples) {
     for (std::size_t field = 0; field < AtFields; ++field) {
       sum[field] += (*records[rank])[field];
       most[field] = std::max(most[field], (*records[rank])[field]);
+    }
+    const Rank worker{static_cast<std::uint32_t>(rank)};
+    if ((*records[rank])[AtMetricsLost] != 0) {
+      files_lost.push_back(metrics_file("", worker).string());
+    }
+    if ((*records[rank])[AtLedgerLost] != 0) {
+      files_lost.push_back(ledger_file("", worker).string());
     }
   }
   const std::size_t left = records.size() - lost.size();
@@ -144,7 +158,8 @@ ordered_json results_of(const Meetings::Records& records, double samples) {
           {"skipped_steps", whole(sum[AtSkipped])},
           {"void_rounds", whole(sum[AtVoid])},
           {"bytes_per_step", mean(AtSteps) > 0 ? mean(AtBytes) / mean(AtSteps) : 0},
-          {"model_copies", whole(most[AtCopies])}};
+          {"model_copies", whole(most[AtCopies])},
+          {"files_lost", files_lost}};
 }
 
 std::string text_of_summary(const ordered_json& summary) {

@@ -31,9 +31,15 @@ class StepStatistics {
   std::vector<float> losses_;
 };
 
+// Files of a worker that it could not write to the end.
+struct FilesLost {
+  bool metrics = false;
+  bool ledger = false;
+};
+
 // A worker's part of the summary, as numbers that can be sent.
 std::vector<double> record_of(const StepStatistics& steps, const train::Totals& totals,
-                              double train_seconds);
+                              double train_seconds, FilesLost lost = {});
 
 struct Evaluation {
   std::uint64_t step = 0;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <chrono>
 #include <cmath>
 #include <cstdio>
@@ -20,6 +21,7 @@
 #include "starling/base/compute_times.h"
 #include "starling/base/delay.h"
 #include "starling/base/error.h"
+#include "starling/base/folder_lock.h"
 #include "starling/comm/connect.h"
 #include "starling/train/data_parallel.h"
 #include "starling/train/plan_of_rounds.h"
@@ -74,6 +76,7 @@ class Training {
   bool goes_on_in_place() const;
   fs::path make_folder();
   void begin_files();
+  std::shared_ptr<const train::State> take_up();
   std::shared_ptr<const train::State> state_before();
   void take_steps();
   std::uint32_t size() const { return static_cast<std::uint32_t>(workers_.size()); }
@@ -89,6 +92,7 @@ class Training {
   std::optional<double> predict(std::vector<std::size_t> bucket_ends, const Predict& by);
   void look_at_profile();
   std::optional<double> predict_from_own_steps();
+  std::vector<double> own_record();
   void write_summary();
 
   comm::Workers& workers_;
@@ -105,8 +109,10 @@ class Training {
   std::optional<Resumption> resumption_;
   std::uint64_t first_ = 0;    // step of this run
   Seconds trained_before_{0};  // by the parts of the run before
+  std::optional<FolderLock> lock_;
   fs::path folder_;
   std::optional<Metrics> metrics_;
+  std::atomic<bool> ledger_lost_ = false;
   std::unique_ptr<ImageModel> model_;
   std::optional<train::DataParallel> replica_;
   std::optional<Checkpointing> checkpointing_;
@@ -157,18 +163,11 @@ Training::Training(comm::Workers& workers, ImagesOptions options)
   if (!options_.emulate_compute.empty()) {
     emulated_.emplace(options_.emulate_compute, static_cast<std::uint64_t>(options_.seed));
   }
-  std::shared_ptr<const train::State> before;
-  if (!options_.resume.empty()) {
-    resumption_ = find_resumption(options_.resume);
-    require_same_training(*resumption_, json_of(options_), workers_.size());
-    before = state_before();
-    first_ = before->step;
-    if (first_ > static_cast<std::uint64_t>(options_.warm_up_steps)) {  // which is in no time
-      trained_before_ = Seconds(resumption_->manifest.train_seconds);
-    }
-  }
+  std::shared_ptr<const train::State> before = take_up();
   folder_ = meetings_.told_by_leader([&] { return make_folder().string(); });
-  fs::create_directories(folder_);  // on another host
+  if (!lock_) {
+    lock_.emplace(folder_, FolderLock::Hold::Together);
+  }
   begin_files();
   const Images& images = data_.train;
   model_ = make_image_model(options_.model,
@@ -179,6 +178,10 @@ Training::Training(comm::Workers& workers, ImagesOptions options)
                             static_cast<std::uint64_t>(options_.seed));
   train::Options training = training_options(options_, workers_.size(), steps_);
   training.ledger = ledger_file(folder_, rank_).string();
+  training.ledger_lost = [this](const std::string& why) {
+    ledger_lost_ = true;
+    say_lost(why);
+  };
   training.resume = std::move(before);
   replica_.emplace(model_->module(), workers_, std::move(training), make_optimizer(options_));
   look_at_profile();
@@ -189,13 +192,28 @@ Training::Training(comm::Workers& workers, ImagesOptions options)
   }
 }
 
+// What it goes on with; nothing if it begins.
+std::shared_ptr<const train::State> Training::take_up() {
+  if (options_.resume.empty()) {
+    return nullptr;
+  }
+  resumption_ = find_resumption(options_.resume);
+  require_same_training(*resumption_, json_of(options_), workers_.size());
+  auto before = state_before();
+  first_ = before->step;
+  if (first_ > static_cast<std::uint64_t>(options_.warm_up_steps)) {  // which is in no time
+    trained_before_ = Seconds(resumption_->manifest.train_seconds);
+  }
+  return before;
+}
+
 // Steps with other numbers than those of the run before (on another number of workers) would get
 // mixed up with them.
 bool Training::goes_on_in_place() const {
   return resumption_ && options_.out.empty() && first_ == resumption_->manifest.step;
 }
 
-// On the leader: a new folder, or that of the run that goes on.
+// On the leader: a new folder, or that of the run that goes on. From then on nobody else's.
 fs::path Training::make_folder() {
   fs::path folder;
   if (goes_on_in_place()) {
@@ -203,6 +221,7 @@ fs::path Training::make_folder() {
     require(resumption_->checkpoint.parent_path() == checkpoints_of(folder),
             "{} is not in the folder of a run: say with --out where to go on",
             resumption_->checkpoint.string());
+    lock_.emplace(folder);
     for (const std::string& aside : tidy_checkpoints(checkpoints_of(folder), first_)) {
       fmt::print(stderr, "newer than what is resumed, and set aside: {}\n", aside);
     }
@@ -210,6 +229,7 @@ fs::path Training::make_folder() {
   } else {
     folder =
         make_run_folder(options_.out, fmt::format("{}-{}", options_.algorithm, options_.model));
+    lock_.emplace(folder);
   }
   ordered_json config = config_of(options_, workers_, steps_, threads_);
   if (resumption_) {
@@ -218,6 +238,7 @@ fs::path Training::make_folder() {
                resumption_->checkpoint.string(), folder.string());
   }
   write_json(folder / "config.json", config);
+  lock_->share();
   return folder;
 }
 
@@ -453,13 +474,17 @@ std::optional<double> Training::predict_from_own_steps() {
   });
 }
 
+std::vector<double> Training::own_record() {
+  train::Totals totals = replica_->totals();
+  totals.waited -= waited_before_;
+  return record_of(statistics_, totals, watch_.time().count(),
+                   {.metrics = metrics_->is_lost(), .ledger = ledger_lost_});
+}
+
 void Training::write_summary() {
   const std::optional<double> predicted =
       options_.profile.empty() ? predict_from_own_steps() : predicted_;
-  train::Totals totals = replica_->totals();
-  totals.waited -= waited_before_;
-  const std::vector<double> record = record_of(statistics_, totals, watch_.time().count());
-  meetings_.meet(record, 0, [&](const Meetings::Records& records) {
+  meetings_.meet(own_record(), 0, [&](const Meetings::Records& records) {
     ordered_json summary = {
         {"folder", folder_.string()},
         {"model", options_.model},
@@ -492,9 +517,9 @@ void Training::write_summary() {
     for (const Evaluation& evaluation : evaluations_) {
       summary["evaluations"].push_back(json_of(evaluation));
     }
-    write_json(folder_ / "summary.json", summary);
     fmt::print("{}", options_.json ? text_of(summary) : text_of_summary(summary));
     std::fflush(stdout);
+    write_json(folder_ / "summary.json", summary);
     return Meetings::Answer();
   });
 }

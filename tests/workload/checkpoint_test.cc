@@ -9,7 +9,9 @@
 #include <fstream>
 #include <limits>
 
+#include "starling/comm/plan.h"
 #include "starling/workload/checkpoint_writer.h"
+#include "starling/workload/checkpointing.h"
 #include "starling/workload/images_options.h"
 #include "starling/workload/program.h"
 #include "starling/workload/resume.h"
@@ -351,8 +353,13 @@ TEST(Checkpoint, ThereIsNone) {
   const TemporaryFolder run;
   EXPECT_EQ(refusal([&] { find_checkpoint(run.path()); }),
             "there is no complete checkpoint in " + run.path().string());
-  fs::create_directories(checkpoints_of(run.path()) / "step-0000000010.partial");
+  const fs::path partial = checkpoints_of(run.path()) / "step-0000000010.partial";
+  fs::create_directories(partial);
   EXPECT_NE(refusal([&] { find_checkpoint(run.path()); }), "no error");
+  EXPECT_EQ(refusal([&] { find_checkpoint(partial); }),
+            partial.string() +
+                " is not complete: whoever wrote it was killed; no other checkpoint "
+                "of this run is good");
   EXPECT_EQ(refusal([&] { find_checkpoint(run.path() / "not"); }),
             "there is no folder " + (run.path() / "not").string());
 }
@@ -372,6 +379,29 @@ TEST(Checkpoint, IsDueAfterASync) {
   EXPECT_EQ(due(15, 0), (Steps{15, 30, 45, 47}));
   EXPECT_EQ(due(15, 10), (Steps{20, 30, 47}));
   EXPECT_EQ(due(3, 10), (Steps{10, 20, 30, 40, 47}));
+}
+
+// Whether a row waits is not the row's to say alone.
+TEST(Checkpoint, SyncsAreThoseOfRowsThatDoNotWait) {
+  const auto period = [](const std::string& algorithm, const std::string& trigger,
+                         std::optional<std::uint32_t> sync_period = std::nullopt) {
+    const comm::Plan plan = comm::make_plan({.workers = 4,
+                                             .algorithm = algorithm,
+                                             .sync_period = sync_period,
+                                             .trigger = trigger,
+                                             .steps = 100});
+    return sync_period_of(plan.steps);
+  };
+  EXPECT_EQ(sync_period_of({}), 0U);  // alone
+  EXPECT_EQ(period("wagma", ""), 10U);
+  EXPECT_EQ(period("wagma", "", 7), 7U);
+  EXPECT_EQ(period("wagma", "all"), 0U);
+  EXPECT_EQ(period("dadam", "", 7), 0U);
+  EXPECT_EQ(period("dadam", "first", 7), 7U);
+  EXPECT_EQ(period("dadam", "first"), 0U);
+  EXPECT_EQ(period("starling", ""), 0U);
+  EXPECT_EQ(period("all-reduce", "first"), 0U);
+  EXPECT_EQ(period("local-sgd", "first", 7), 0U);
 }
 
 TEST(Resume, OnAsManyWorkersEverybodyTakesItsOwn) {
@@ -424,6 +454,10 @@ TEST(Resume, TheTrainingMustBeTheSame) {
   EXPECT_EQ(refusal([&] { require_same_training(resumption, configuration, 2); }),
             fmt::format("the run of {} was trained with group_size none, and this would be with 3",
                         resumption.checkpoint.string()));
+  for (const char* name : {"trigger", "peers"}) {
+    EXPECT_TRUE(may_differ(name, /*grouped_anew=*/true)) << name;
+    EXPECT_FALSE(may_differ(name, /*grouped_anew=*/false)) << name;
+  }
   configuration["batch"] = 12;
   EXPECT_NE(refusal([&] {
               require_same_training(resumption, configuration, 3);

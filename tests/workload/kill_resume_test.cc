@@ -18,6 +18,7 @@
 #include <thread>
 #include <vector>
 
+#include "starling/base/folder_lock.h"
 #include "starling/base/random.h"
 #include "tests/tool/tool.h"
 #include "tests/workload/temporary.h"
@@ -107,15 +108,30 @@ Output run_under(const std::string& arguments, const fs::path& folder, const Blo
   return result;
 }
 
+// Of a name, the same everywhere: FNV-1a.
+std::uint64_t seed_of(std::string_view name) {
+  std::uint64_t hash = 0xcbf29ce484222325;
+  for (const char letter : name) {
+    hash = (hash ^ static_cast<unsigned char>(letter)) * 0x100000001b3;
+  }
+  return hash;
+}
+
+// Training takes 1.8 s at least. The first blow falls before it can be over; the second when there
+// is a checkpoint, unless it was over before.
+std::uint64_t moment(int life, RandomSequence& draw) {
+  return life == 0 ? draw.below(1200) : life == 1 ? 1000 + draw.below(800) : draw.below(2000);
+}
+
 json summary_of(const Output& result) {
   json summary = json::parse(result.out, nullptr, false);
   EXPECT_TRUE(summary.is_object()) << result.out << result.err;
   return summary;
 }
 
-class Killed : public testing::TestWithParam<const char*> {};
+class KilledRow : public testing::TestWithParam<const char*> {};
 
-TEST_P(Killed, RunsEndAsIfNobodyHadDisturbedThem) {
+TEST_P(KilledRow, RunsEndAsIfNobodyHadDisturbedThem) {
   const TemporaryFolder temporary;
   // Steps long enough that blows fall everywhere: into start-up, steps, and writing.
   const std::string training = fmt::format(
@@ -129,7 +145,7 @@ TEST_P(Killed, RunsEndAsIfNobodyHadDisturbedThem) {
 
   const char* times = std::getenv("STARLING_KILLS");
   const int kills = times == nullptr ? 2 : std::stoi(times);
-  RandomSequence draw(Random(std::string_view(GetParam()).size()));
+  RandomSequence draw{Random(seed_of(GetParam()))};
   const fs::path folder = temporary.path() / "killed";
   Output result;
   int struck = 0;
@@ -149,7 +165,7 @@ TEST_P(Killed, RunsEndAsIfNobodyHadDisturbedThem) {
               : fmt::format("{} --out '{}'", training, folder.string());
     const Blow blow{.all = life % 2 == 0,
                     .into_start_up = life % 4 == 3,
-                    .after = std::chrono::milliseconds(draw.below(2000))};
+                    .after = std::chrono::milliseconds(moment(life, draw))};
     result = run_under(arguments, folder, blow);
     struck += result.code == 0 ? 0 : 1;
   }
@@ -163,6 +179,8 @@ TEST_P(Killed, RunsEndAsIfNobodyHadDisturbedThem) {
   const json summary = summary_of(result);
   fmt::print("{}: {} blows, {} of them fatal, {} lives went on from a checkpoint\n", GetParam(),
              kills, struck, complete + (begun ? 1 : 0));
+  EXPECT_GE(struck, 1);
+  EXPECT_GE(complete + (begun ? 1 : 0), kills < 4 ? 0 : 1);
 
   EXPECT_EQ(summary.at("test_loss"), wanted.at("test_loss"));
   EXPECT_EQ(summary.at("test_accuracy"), wanted.at("test_accuracy"));
@@ -179,12 +197,43 @@ TEST_P(Killed, RunsEndAsIfNobodyHadDisturbedThem) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Resume, Killed, testing::Values("all-reduce", "accum-adam"),
+INSTANTIATE_TEST_SUITE_P(Resume, KilledRow, testing::Values("all-reduce", "accum-adam"),
                          [](const testing::TestParamInfo<const char*>& instance) {
                            std::string name = instance.param;
                            std::replace(name.begin(), name.end(), '-', '_');
                            return name;
                          });
+
+// Three of four come to the end, and others go on from there.
+TEST(Killed, AloneAWorkerIsMissingInTheCheckpointsOfTheOthers) {
+  const TemporaryFolder temporary;
+  const fs::path folder = temporary.path() / "run";
+  const Blow blow{.all = false, .into_start_up = false, .after = std::chrono::milliseconds(401)};
+  const Output lost = run_under(
+      fmt::format("train images -n 4 --algorithm all-reduce --batch 16 --steps 40 "
+                  "--checkpoint-every 15 --delay ramp:0.01 --no-evaluation --out '{}' --json",
+                  folder.string()),
+      folder, blow);
+  ASSERT_EQ(lost.code, 0) << lost.err;
+  const json ended = summary_of(lost);
+  EXPECT_EQ(ended.at("workers_left"), 3);
+  const fs::path last = folder / "checkpoints" / "step-0000000040";
+  const json manifest = json::parse(text_of(last / "manifest.json"));
+  EXPECT_EQ(manifest.at("ranks").size(), 3U);
+  EXPECT_EQ(std::count(manifest["ranks"].begin(), manifest["ranks"].end(), ended["lost"][0]), 0);
+  EXPECT_EQ(manifest.at("workers"), 4);
+  for (const int workers : {3, 4}) {
+    SCOPED_TRACE(workers);
+    const Output result = run(
+        fmt::format("train images --resume '{}' -n {} --steps 60 --out '{}' --json", last.string(),
+                    workers, (temporary.path() / "on").string() + "-" + std::to_string(workers)));
+    ASSERT_EQ(result.code, 0) << result.err;
+    const json summary = summary_of(result);
+    EXPECT_EQ(summary.at("workers_left"), workers);
+    EXPECT_EQ(summary.at("resumed_from"), workers == 4 ? 40 : 53);
+    EXPECT_EQ(summary.at("steps"), 60);
+  }
+}
 
 // A run of 4 workers, made once.
 const fs::path& run_of_four() {
@@ -219,8 +268,25 @@ TEST(Resume, GoesOnWithAnotherNumberOfWorkers) {
   }
 }
 
+// A run of 2 workers that has ended after 20 steps, on as many.
+void expect_goes_on_in_place(const fs::path& folder) {
+  const Output result =
+      run(fmt::format("train images --resume '{}' --steps 30 --json", folder.string()));
+  ASSERT_EQ(result.code, 0) << result.err;
+  const json summary = json::parse(result.out);
+  EXPECT_EQ(summary["folder"], folder.string());
+  EXPECT_EQ(summary["resumed_from"], 20);
+  EXPECT_EQ(summary["workers_left"], 2);
+  EXPECT_EQ(summary["files_lost"], json::array());
+  EXPECT_LT(summary["test_loss"].get<double>(), 2.2);  // guessing has 2.3
+  for (const char* metrics : {"metrics-0.jsonl", "metrics-1.jsonl"}) {
+    EXPECT_EQ(steps_in(folder / metrics), 32U);  // and two evaluations
+  }
+  EXPECT_TRUE(fs::exists(folder / "checkpoints" / "step-0000000030"));
+}
+
 // One row of each kind beside dadam: groups and syncs, push-sum, held models, late gradients.
-TEST(Resume, GoesOnWithAnotherNumberOfWorkersByEveryKindOfRow) {
+TEST(Resume, GoesOnWithAnotherNumberOfWorkersByEveryKindOfRowAndWithAsMany) {
   const TemporaryFolder temporary;
   for (const char* row : {"wagma", "sgp", "starling", "eager-solo"}) {
     SCOPED_TRACE(row);
@@ -239,6 +305,26 @@ TEST(Resume, GoesOnWithAnotherNumberOfWorkersByEveryKindOfRow) {
     EXPECT_EQ(summary["algorithm"].get<std::string>(), row);
     EXPECT_LT(summary["test_loss"].get<double>(), 2.2);  // guessing has 2.3
   }
+  for (const char* row : {"wagma", "starling"}) {
+    SCOPED_TRACE(row);
+    expect_goes_on_in_place(temporary.path() / row);
+  }
+}
+
+// What makes no sense for fewer workers may be another.
+TEST(Resume, OnFewerWorkersTheTriggerMayBeAnother) {
+  const TemporaryFolder temporary;
+  const std::string three = (temporary.path() / "three").string();
+  const Output first =
+      run(fmt::format("train images -n 3 --algorithm wagma --trigger quorum:3 --steps 6 "
+                      "--checkpoint-every 6 --no-evaluation --out '{}'",
+                      three));
+  ASSERT_EQ(first.code, 0) << first.err;
+  const std::string on = fmt::format(
+      "train images --resume '{0}' -n 2 --steps 12 --no-evaluation --out '{0}-on' ", three);
+  expect_refused(on, {"quorum:3", "the job has 2 workers"});
+  const Output result = run(on + "--trigger quorum:2");
+  EXPECT_EQ(result.code, 0) << result.err;
 }
 
 using Files = std::map<std::string, fs::file_time_type>;
@@ -248,6 +334,53 @@ Files files_of(const fs::path& folder) {
     files[entry.path().string()] = entry.last_write_time();
   }
   return files;
+}
+
+// Two would write into the same files.
+TEST(Resume, IsRefusedWhereAnotherRunIsGoingOn) {
+  const fs::path folder = run_of_four();
+  const FolderLock lock(folder);
+  const Files before = files_of(folder);
+  expect_refused(fmt::format("train images --resume '{}' --steps 50", folder.string()),
+                 {"another run is going on in " + folder.string()});
+  EXPECT_TRUE(files_of(folder) == before);
+}
+
+// Nothing but json and struct: the consensus is the mean of what the workers have.
+TEST(Checkpointing, AnIndependentReaderFindsTheMeanOfTheWorkers) {
+  const TemporaryFolder temporary;
+  const std::string reader = R"(
+import json, struct, sys
+def read(name):
+    data = open(sys.argv[1] + '/' + name, 'rb').read()
+    size, = struct.unpack('<Q', data[:8])
+    head = json.loads(data[8:8 + size])
+    tensors = {}
+    for name, t in head.items():
+        if name != '__metadata__' and t['dtype'] == 'F32':
+            begin, end = t['data_offsets']
+            bytes = data[8 + size + begin:8 + size + end]
+            tensors[name] = struct.unpack('<%df' % (len(bytes) // 4), bytes)
+    return tensors
+workers = [read('worker-%d.safetensors' % rank) for rank in range(4)]
+consensus = read('consensus.safetensors')
+assert sorted('parameter/' + n for n in consensus) == sorted(
+    n for n in workers[0] if n.startswith('parameter/'))
+off = apart = 0
+for name, mean in consensus.items():
+    for m, *own in zip(mean, *(w['parameter/' + name] for w in workers)):
+        off = max(off, abs(m - sum(own) / 4))
+        apart = max(apart, max(own) - min(own))
+print(len(consensus), off < 1e-6, apart > 1e-4)
+)";
+  const fs::path script = temporary.path() / "reader.py";
+  const fs::path said = temporary.path() / "said";
+  std::ofstream(script) << reader;
+  const std::string command =
+      fmt::format("python3 '{}' '{}' >'{}' 2>&1", script.string(),
+                  (run_of_four() / "checkpoints" / "step-0000000030").string(), said.string());
+  EXPECT_EQ(std::system(command.c_str()), 0);
+  EXPECT_EQ(text_of(said), "6 True True\n");
 }
 
 // Its steps have other numbers than those of the run: 30 of 40 steps on 4 workers are 60 of 80.
@@ -313,11 +446,17 @@ TEST(Resume, EvaluationsCountTheSecondsOfAllParts) {
 TEST(Resume, RefusesInOneLine) {
   const std::string four = run_of_four().string();
   const TemporaryFolder empty;
+  const TemporaryFolder killed;
+  const std::string partial = (killed.path() / "checkpoints" / "step-0000000020.partial").string();
+  fs::create_directories(killed.path() / "checkpoints");
+  fs::copy(run_of_four() / "checkpoints" / "step-0000000030", partial);
   const std::vector<std::pair<std::string, std::string>> wrong = {
       {"--resume /nowhere", "there is no folder /nowhere"},
       {fmt::format("--resume '{}'", empty.path().string()), "there is no complete checkpoint in"},
       {fmt::format("--resume '{}' --model cnn", four), "--model: the run that is resumed has mlp"},
       {fmt::format("--resume '{}' --steps 20", four), "has taken 40 already"},
+      {fmt::format("--resume '{}' --steps 50", partial),
+       "step-0000000020.partial is not complete: whoever wrote it was killed; no other checkpoint"},
   };
   for (const auto& [arguments, part] : wrong) {
     SCOPED_TRACE(arguments);

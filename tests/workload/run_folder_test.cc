@@ -6,6 +6,7 @@
 #include <set>
 #include <string>
 
+#include "starling/base/folder_lock.h"
 #include "starling/workload/durable_file.h"
 #include "starling/workload/resume.h"
 #include "tests/workload/temporary.h"
@@ -87,6 +88,11 @@ TEST(RunFolder, NothingIsOverwritten) {
   write_json(fs::path(wanted) / "config.json", {{"a", 1}});
   EXPECT_NE(failure([&] { make_run_folder(wanted, ""); }).find("not overwritten"),
             std::string::npos);
+  const std::string locked = (temporary.path() / "c").string();
+  {
+    const FolderLock lock(locked);
+  }
+  EXPECT_EQ(make_run_folder(locked, ""), locked);
   EXPECT_NE(failure([&] { make_run_folder(wanted + "/config.json", ""); }).find("config.json"),
             std::string::npos);
 }
@@ -119,13 +125,19 @@ TEST(RunFolder, AFolderIsRenamedWithWhatItHolds) {
 
 TEST(RunFolder, AFullDiskIsSaid) {
   const TemporaryFolder temporary;
-  fs::create_symlink("/dev/full", temporary.path() / "metrics-3.jsonl");
+  const fs::path full = temporary.path() / "metrics-3.jsonl";
+  fs::create_symlink("/dev/full", full);
   Metrics metrics(temporary.path(), Rank{3});
-  const std::string said = failure([&] {
-    metrics.write({{"step", 0}});
-    metrics.close();
-  });
-  EXPECT_NE(said.find("metrics-3.jsonl: No space left on device"), std::string::npos) << said;
+  testing::internal::CaptureStderr();
+  for (int step = 0; step < 3; ++step) {
+    EXPECT_EQ(metrics.is_lost(), step > 0);
+    metrics.write({{"step", step}});
+    metrics.flush();
+  }
+  metrics.close();
+  EXPECT_EQ(testing::internal::GetCapturedStderr(),
+            fmt::format("cannot write {}: No space left on device; training goes on without it\n",
+                        full.string()));
   fs::create_symlink("/dev/full", temporary.path() / "summary.json.part");
   EXPECT_NE(failure([&] {
               write_json(temporary.path() / "summary.json", {{"a", 1}});

@@ -46,6 +46,16 @@ TEST(Summary, PutsWorkersTogether) {
   EXPECT_DOUBLE_EQ(results["bytes_per_step"], 100);
 }
 
+TEST(Summary, NamesTheFilesThatWereLost) {
+  const auto record = [](FilesLost lost) { return record_of({}, {}, 1, lost); };
+  const auto results = results_of({record({}), record({.metrics = true}), std::nullopt,
+                                   record({.metrics = true, .ledger = true})},
+                                  100);
+  EXPECT_EQ(results["files_lost"],
+            nlohmann::json({"metrics-1.jsonl", "metrics-3.jsonl", "ledger-3.jsonl"}));
+  EXPECT_EQ(results_of({record({})}, 100)["files_lost"], nlohmann::json::array());
+}
+
 TEST(Summary, NoLossIsNull) {
   const auto results = results_of({record(0.1, std::nan(""), 0)}, 100);
   EXPECT_TRUE(results["train_loss"].is_null());

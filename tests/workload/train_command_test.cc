@@ -16,6 +16,8 @@
 #include <utility>
 #include <vector>
 
+#include "starling/base/error.h"
+#include "starling/base/folder_lock.h"
 #include "tests/tool/tool.h"
 #include "tests/workload/temporary.h"
 
@@ -131,20 +133,87 @@ TEST(TrainCommand, TheWarmUpIsInNoTime) {
   EXPECT_TRUE(summary.at("evaluations").empty());
 }
 
-// A disk of a few pages, full after some steps: whoever cannot go on is lost to the others, who
-// soon have the same to say.
-TEST(TrainCommand, AFullDiskIsOneLine) {
+// Runs a script with a small disk at ./disk, which is gone afterwards: its exit code, and what it
+// has printed on stdout and, into ./said, on stderr.
+Output run_with_disk(const std::string& size, const std::string& script) {
   const TemporaryFolder folder;
-  const std::string disk = folder.path().string();
-  const std::string said = disk + ".said";
-  const std::string command = fmt::format(
-      "unshare -m sh -c \"mount -t tmpfs -o size=40k none '{}' && '{}' train images -n 2 "
-      "--emulate-compute 0.001:0.001 --steps 100000 --out '{}/run'\" 2>'{}'",
-      disk, STARLING_TOOL, disk, said);
-  const int status = std::system(command.c_str());
-  Output result{.code = WEXITSTATUS(status), .out = "", .err = text_of(said)};
-  fs::remove(said);
-  expect_failed(result, 1, "No space left on device");
+  const fs::path& here = folder.path();
+  fs::create_directories(here / "disk");
+  std::ofstream(here / "script") << fmt::format(
+      "cd '{}' && mount -t tmpfs -o size={} none disk || exit 77\n{}", here.string(), size, script);
+  const int status = std::system(
+      fmt::format("unshare -m sh '{0}/script' >'{0}/out' 2>'{0}/said'", here.string()).c_str());
+  return {.code = WEXITSTATUS(status), .out = text_of(here / "out"), .err = text_of(here / "said")};
+}
+
+std::string lost_line(const std::string& file) {
+  return fmt::format(
+      "cannot write disk/run/{}: No space left on device; training goes on without it\n", file);
+}
+
+// A few pages, full after some steps, to the end.
+TEST(TrainCommand, OnAFullDiskTrainingGoesOnAndTheSummaryIsPrinted) {
+  const Output result = run_with_disk(
+      "40k", fmt::format("'{}' train images -n 2 --model flat:1000 --emulate-compute 0.001:0.001 "
+                         "--steps 900 --out disk/run --json",
+                         STARLING_TOOL));
+  EXPECT_EQ(result.code, 1) << result.err;
+  for (const char* file : {"metrics-0.jsonl", "metrics-1.jsonl"}) {
+    EXPECT_TRUE(has(result.err, lost_line(file))) << result.err;
+  }
+  EXPECT_TRUE(result.err.ends_with(
+      "\nstarling: cannot write disk/run/summary.json: No space left on device\n"))
+      << result.err;
+  const json summary = json::parse(result.out, nullptr, false);
+  ASSERT_TRUE(summary.is_object()) << result.out;
+  EXPECT_EQ(summary["steps"], 900);
+  EXPECT_EQ(summary["workers_left"], 2);
+  EXPECT_GE(summary["files_lost"].size(), 2U);
+}
+
+// Somebody else fills it, and makes room before the end: what was lost stays lost, but for the
+// lines before.
+TEST(TrainCommand, FilesThatAFullDiskCutShortAreInTheSummary) {
+  const Output result = run_with_disk("1m", fmt::format(R"(
+'{}' train images -n 2 --model flat:1000 --emulate-compute 0.002:0.002 --steps 900 --out disk/run &
+run=$!
+until [ -s disk/run/metrics-0.jsonl ] && [ -s disk/run/metrics-1.jsonl ]; do
+  kill -0 $run || exit 78
+  sleep 0.01
+done
+cat /dev/zero >disk/filler 2>/dev/null
+until [ $(grep -c 'cannot write disk/run/metrics' said) -ge 2 ]; do
+  kill -0 $run || exit 79
+  sleep 0.01
+done
+rm disk/filler
+wait $run
+code=$?
+cat disk/run/metrics-*.jsonl
+cat disk/run/summary.json >&2
+exit $code
+)",
+                                                        STARLING_TOOL));
+  EXPECT_EQ(result.code, 0) << result.err;
+  for (const char* file : {"metrics-0.jsonl", "metrics-1.jsonl"}) {
+    EXPECT_TRUE(has(result.err, lost_line(file))) << result.err;
+    EXPECT_EQ(result.err.find(lost_line(file)), result.err.rfind(lost_line(file)));
+  }
+  const json summary = json::parse(result.err.substr(result.err.find("\n{\n")), nullptr, false);
+  ASSERT_TRUE(summary.is_object()) << result.err;
+  const json lost = summary["files_lost"];
+  EXPECT_EQ(std::count(lost.begin(), lost.end(), "metrics-0.jsonl"), 1) << lost;
+  EXPECT_EQ(std::count(lost.begin(), lost.end(), "metrics-1.jsonl"), 1) << lost;
+  std::istringstream lines(result.out);
+  std::size_t steps = 0;
+  for (std::string line; std::getline(lines, line);) {
+    if (line.starts_with('{')) {
+      EXPECT_TRUE(json::parse(line, nullptr, false).is_object()) << line;
+      ++steps;
+    }
+  }
+  EXPECT_GT(steps, 0U);
+  EXPECT_LT(steps, 1800U);
 }
 
 // Runs, with --json and a new folder; checks what every run has in common.
@@ -290,7 +359,10 @@ TEST(TrainCommand, GoesOnWithoutALostWorker) {
     const Output result =
         strike_while_training(folder, "--steps 150", [&](const std::vector<pid_t>& workers) {
           ASSERT_EQ(workers.size(), 3);
+          EXPECT_THROW(FolderLock{folder}, Error);
           kill(workers[victim], SIGKILL);
+          std::this_thread::sleep_for(std::chrono::milliseconds(100));
+          EXPECT_THROW(FolderLock{folder}, Error);  // whoever is left holds it
         });
     EXPECT_EQ(result.code, 0) << result.err;
     EXPECT_TRUE(has(result.err, "was killed by signal 9 (SIGKILL); the other 2 finished without"))
@@ -299,6 +371,7 @@ TEST(TrainCommand, GoesOnWithoutALostWorker) {
     const json summary = json::parse(text_of(folder / "summary.json"));
     EXPECT_EQ(summary["workers_left"], 2);
     EXPECT_EQ(summary["lost"].size(), 1);
+    EXPECT_NO_THROW(FolderLock{folder});
   }
 }
 
