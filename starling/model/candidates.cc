@@ -67,6 +67,12 @@ std::vector<Pattern> patterns(const std::vector<Candidate>& candidates) {
   return different;
 }
 
+std::string name_of(const Pattern& pattern) {
+  return fmt::format(
+      "of schedule '{}'{}", pattern.schedule,
+      pattern.group_size ? fmt::format(" in groups of {}", *pattern.group_size) : "");
+}
+
 std::string title(const Candidate& candidate) {
   std::string text(candidate.algorithm->name);
   if (candidate.pattern.group_size) {

@@ -35,6 +35,9 @@ std::vector<Candidate> candidates(std::uint32_t workers, std::uint32_t per_node)
 // Those of them that differ; everybody with everybody is always there.
 std::vector<Pattern> patterns(const std::vector<Candidate>& candidates);
 
+// "of schedule 'groups' in groups of 4"
+std::string name_of(const Pattern& pattern);
+
 // "dadam, exponential"; "wagma, groups of 4"
 std::string title(const Candidate& candidate);
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "starling/base/units.h"
+#include "starling/model/cards.h"
 #include "starling/model/exchange_costs.h"
 
 namespace starling::model {
@@ -20,14 +21,6 @@ struct Links {
   double local_latency = 0;       // inside a node
   double local_bandwidth = 1e10;  // of one worker
   std::uint32_t per_node = 1;
-};
-
-enum class Volume : std::uint8_t {
-  Ring,    // one link of the ring leaves each node: 2(m − 1)/m · S through its card
-  Direct,  // the k members of a node send 2k(m − k)/m · S through it
-  // As comm/all_reduce does: nodes sum first, then send 2(H − 1)/H · S of H nodes; one after the
-  // other.
-  Nodes,
 };
 
 class LinkCosts final : public ExchangeCosts {

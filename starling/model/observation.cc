@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 
 namespace starling::model {
 namespace {
@@ -92,8 +91,13 @@ double Observation::compute(Rank worker, std::int64_t step, const StepTime& time
 }
 
 void Observation::contribution(std::int64_t step, std::int64_t age) {
-  if (counts(step)) {
-    ++ages_[std::min(static_cast<std::size_t>(std::max<std::int64_t>(age, 0)), kMostAge)];
+  if (!counts(step)) {
+    return;
+  }
+  ++ages_[std::min(static_cast<std::size_t>(std::max<std::int64_t>(age, 0)), kMostAge)];
+  if (!is_sync(setting_, step)) {
+    ++free_;
+    stale_ += age > 0 ? 1 : 0;
   }
 }
 
@@ -129,9 +133,8 @@ Prediction Observation::result() const {
   if (result.exchange > 0) {
     result.overlap = std::clamp(1 - result.waiting.exchange / result.exchange, 0.0, 1.0);
   }
-  const std::uint64_t all = std::accumulate(ages_.begin(), ages_.end(), std::uint64_t{0});
-  if (all > 0) {
-    result.stale = 1 - static_cast<double>(ages_[0]) / static_cast<double>(all);
+  if (free_ > 0) {
+    result.stale = static_cast<double>(stale_) / static_cast<double>(free_);
   }
   result.ages = ages_;
   while (result.ages.size() > 1 && result.ages.back() == 0) {

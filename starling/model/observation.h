@@ -49,6 +49,8 @@ class Observation {
   double update_ = 0;
   double exchange_ = 0;
   std::vector<std::uint64_t> ages_;
+  std::uint64_t free_ = 0;   // contributions to rounds that are no syncs
+  std::uint64_t stale_ = 0;  // of these
 };
 
 // Of the backward pass, per bucket.

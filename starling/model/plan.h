@@ -24,10 +24,17 @@ struct Question {
   std::optional<std::size_t> bucket_bytes = std::nullopt;
   std::uint64_t steps = 2000;  // that are predicted
   std::uint64_t seed = 0;
+  // Exchanges as if each had the links to itself, whatever was measured.
+  bool by_links = false;
 
-  // Whether exchanges follow from the speed of links, and not from what was measured.
-  bool is_what_if() const { return workers || per_node || bandwidth || latency; }
+  // Whether anything is asked that the profile does not have: exchanges then follow from the speed
+  // of links (what_if_costs.h), and not from what was measured.
+  bool is_what_if(const Profile& profile) const;
 };
+
+// Less is not worth another algorithm than all-reduce; or another one than the next.
+inline constexpr double kWorthwhile = 0.03;
+inline constexpr double kTie = 0.01;
 
 struct Choice {
   Candidate candidate;
@@ -35,7 +42,7 @@ struct Choice {
   std::size_t buckets = 1;
   Prediction prediction;
   double speed_up = 1;        // over all-reduce
-  double bytes_per_node = 0;  // through a node's card, each way, per step
+  double bytes_per_node = 0;  // through the busiest card, the busier way, per step
 };
 
 struct Plan {

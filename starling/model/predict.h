@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "starling/model/setting.h"
@@ -17,16 +18,18 @@ struct Waiting {
 };
 
 struct Prediction {
-  double step = 0;      // mean time of a step
-  double interval = 0;  // half of its 95 % interval
+  double step = 0;  // mean time of a step
+  // Half of its 95 % interval; none of fewer than 20 steps.
+  std::optional<double> interval = std::nullopt;
   Waiting waiting{};
   double update = 0;    // per step
   double exchange = 0;  // under way per step and worker
   // The part of it that nobody waits for; 1 if there is none.
   double overlap = 1;
-  // Of the contributions to rounds, those that were not of the round's own step.
+  // Of the contributions to rounds that are no syncs, those that were not of the round's own step.
   double stale = 0;
-  // By how many steps: ages[a] contributions were a steps old; the last counts older ones as well.
+  // By how many steps, syncs included: ages[a] contributions were a steps old; the last counts
+  // older ones as well.
   std::vector<std::uint64_t> ages{};
 };
 

@@ -72,11 +72,17 @@ struct Profile {
   std::vector<Trained> trained;  // to hold predictions against
 };
 
+// Of the form of files. Another one means other things by its numbers.
+inline constexpr int kProfileFormat = 1;
+
+// How many phases of a pattern are measured: a period of its schedule, if it is not too long.
+std::int64_t measured_phases(const Pattern& pattern, std::uint32_t workers, std::uint32_t per_node);
+
 // Of a step of `row`.
 double update_seconds(const Profile& profile, const topology::Algorithm& row);
 
 // Throws Error{Input} that names the file, the key and the line: not JSON, of another version,
-// absent, negative or of the wrong kind.
+// absent, negative or of the wrong kind; exchanges of a candidate that are missing.
 Profile read_profile(const std::filesystem::path& file);
 void write_profile(const Profile& profile, const std::filesystem::path& file);
 

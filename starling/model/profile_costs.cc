@@ -40,9 +40,7 @@ ProfileCosts::Phases ProfileCosts::find(const Profile& profile, const Pattern& p
       found.push_back(&phase);
     }
   }
-  require(!found.empty(), "the profile has no exchanges of schedule '{}'{}; measure again",
-          pattern.schedule,
-          pattern.group_size ? fmt::format(" in groups of {}", *pattern.group_size) : "");
+  require(!found.empty(), "the profile has no exchanges {}; measure again", name_of(pattern));
   return found;
 }
 

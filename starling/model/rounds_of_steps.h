@@ -55,9 +55,7 @@ class RoundsOfSteps {
 
   // The round of version `version`; that of everybody at a sync. Valid until the next call.
   const Round& at(std::int64_t version);
-  bool is_sync(std::int64_t version) const {
-    return setting_.sync_period && (version + 1) % *setting_.sync_period == 0;
-  }
+  bool is_sync(std::int64_t version) const { return model::is_sync(setting_, version); }
   const Round& everybody() const { return everybody_; }
   // How many engines at() has named so far.
   std::size_t engines() const { return engines_.size(); }

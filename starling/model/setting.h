@@ -83,4 +83,9 @@ struct Setting {
   std::function<void(const TaskTime&)> record{};
 };
 
+// Whether everybody averages in person at this step.
+inline bool is_sync(const Setting& setting, std::int64_t step) {
+  return setting.sync_period && (step + 1) % *setting.sync_period == 0;
+}
+
 }  // namespace starling::model

@@ -41,13 +41,12 @@ const MeasuredRun* run_of(const Outcomes* outcomes, std::uint64_t seed) {
   return found == outcomes->runs.end() ? nullptr : &*found;
 }
 
-std::optional<double> time_to_target(const MeasuredRun& run, const MeasuredRun* baseline,
-                                     const Yardstick& yardstick) {
-  std::optional<double> target = yardstick.target_loss;
-  if (!target && baseline != nullptr) {
-    target = baseline->loss;
+// Of the pair whose baseline this is; nothing without one that has a loss.
+std::optional<double> target_of(const MeasuredRun* baseline, const Yardstick& yardstick) {
+  if (yardstick.target_loss || baseline == nullptr) {
+    return yardstick.target_loss;
   }
-  return target ? time_to_loss(run, *target) : std::nullopt;
+  return baseline->loss;
 }
 
 void describe_runs(Row& row) {
@@ -73,7 +72,9 @@ void compare_with(Row& row, const Outcomes* baseline, const Yardstick& yardstick
   Values times;
   for (const MeasuredRun& run : row.outcomes->runs) {
     const MeasuredRun* other = run_of(baseline, run.seed);
-    const std::optional<double> time = time_to_target(run, other, yardstick);
+    const std::optional<double> target = target_of(other, yardstick);
+    const std::optional<double> time = target ? time_to_loss(run, *target) : std::nullopt;
+    row.targets += target ? 1 : 0;
     row.times_to_loss.push_back(time);
     if (time) {
       times.push_back(*time);
@@ -86,7 +87,7 @@ void compare_with(Row& row, const Outcomes* baseline, const Yardstick& yardstick
     row.off_budget += (!row.is_baseline && is_off_budget(*other) ? 1 : 0);
     differences.push_back(run.accuracy - other->accuracy);
     speeds.push_back(run.samples_per_second / other->samples_per_second);
-    const std::optional<double> others = time_to_target(*other, other, yardstick);
+    const std::optional<double> others = target ? time_to_loss(*other, *target) : std::nullopt;
     if (time && others) {
       paces.push_back(*others / *time);
     }

@@ -27,9 +27,16 @@ std::string text_of(const std::optional<Estimate>& estimate, double factor, int 
                      number(estimate->interval->high));
 }
 
-std::string mean_text(const std::optional<Estimate>& estimate, double factor, int digits,
-                      std::string_view unit = "") {
-  return estimate ? fmt::format("{:.{}f}{}", factor * estimate->mean, digits, unit) : "-";
+// "43.1 ± 0.8": half an interval is enough where it is as long on both sides.
+std::string mean_text(const std::optional<Estimate>& estimate, double factor, int digits) {
+  if (!estimate) {
+    return "-";
+  }
+  const std::string mean = fmt::format("{:.{}f}", factor * estimate->mean, digits);
+  return estimate->interval
+             ? fmt::format("{} ± {:.{}f}", mean,
+                           factor * (estimate->interval->high - estimate->mean), digits)
+             : mean;
 }
 
 std::string no_verdict(const Row& row, std::size_t seeds) {
@@ -52,10 +59,11 @@ std::string verdict_text(const Row& row, std::size_t seeds) {
 // How many seconds, or how many runs did not reach it.
 std::string loss_time_text(const Row& row) {
   if (row.time_to_loss) {
-    return fmt::format("{:.1f}s", row.time_to_loss->mean);
+    return mean_text(row.time_to_loss, 1, 1);
   }
-  const std::size_t runs = row.outcomes->runs.size();
-  return runs == 0 ? "-" : fmt::format("not reached ({} of {})", runs - row.reached, runs);
+  return row.targets == 0
+             ? "-"
+             : fmt::format("not reached ({} of {})", row.targets - row.reached, row.targets);
 }
 
 std::string pace_text(const Row& row) {
@@ -114,15 +122,16 @@ std::string quality_table(const std::vector<Row>& rows, std::size_t seeds) {
 }
 
 std::string speed_table(const std::vector<Row>& rows) {
-  std::vector<Cells> lines = {{"", "time to loss", "sooner, x", "speed, x", "samples/s", "ms/step",
-                               "steps", "time", "waiting", "stale", "consensus"}};
+  std::vector<Cells> lines = {{"", "time to loss, s", "sooner, x", "speed, x", "samples/s",
+                               "ms/step", "steps", "time, s", "waiting, %", "stale, %",
+                               "consensus"}};
   for (const Row& row : rows) {
     lines.push_back({row.outcomes->name, loss_time_text(row), pace_text(row),
                      row.is_baseline ? "baseline" : text_of(row.speed_ratio, 1, 2),
                      mean_text(row.samples_per_second, 1, 0), mean_text(row.step_seconds, 1e3, 2),
-                     mean_text(row.steps, 1, 0), mean_text(row.seconds, 1, 1, "s"),
-                     mean_text(row.waiting, 100, 1, "%"),
-                     mean_text(row.stale_fraction, 100, 1, "%"),
+                     row.steps ? fmt::format("{:.0f}", row.steps->mean) : "-",
+                     mean_text(row.seconds, 1, 1), mean_text(row.waiting, 100, 1),
+                     mean_text(row.stale_fraction, 100, 1),
                      row.consensus ? fmt::format("{:.2e}", row.consensus->mean) : "-"});
   }
   return table_of(lines, 4);

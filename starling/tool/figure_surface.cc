@@ -1,7 +1,6 @@
 // Speed-up of one step behind over all-reduce when both cost the same: 8 workers, complete, 4
-// buckets, updates of 0.2 of a step in all (0.05 per bucket). Were 0.2 meant per bucket, updates
-// would take 0.8 of a step and hide most of what there is to see; either reading adds the same to
-// both sides.
+// buckets; an update of a bucket takes 0.2 of a step's mean computation, or 0.2 all of them
+// together.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -21,18 +20,19 @@ namespace {
 
 constexpr std::uint32_t kWorkers = 8;
 constexpr std::size_t kBuckets = 4;
-constexpr double kUpdate = 0.2;
-constexpr std::uint64_t kSteps = 6000;
-constexpr std::array<double, 13> kCosts = {0,   0.1,  0.25, 0.5, 0.75, 0.9, 1,
-                                           1.1, 1.25, 1.5,  2,   3,    5};
+constexpr std::uint64_t kSteps = 3000;
+constexpr std::array<double, 13> kCosts = {0, 0.25, 0.5, 0.75, 0.9, 1, 1.2, 1.5, 1.8, 2, 2.5, 3, 5};
 constexpr std::array<double, 8> kVariances = {0, 0.0017, 0.005, 0.01, 0.0134, 0.02, 0.03, 0.04};
 
 constexpr double kCellWidth = 62;
 constexpr double kCellHeight = 34;
 constexpr double kLeft = 100;
-constexpr double kTop = 50;
+constexpr double kTop = 70;
+constexpr double kHeight = kCellHeight * kVariances.size();
+constexpr double kWidth = kLeft + kCellWidth * kCosts.size() + 20;
 
-double gain(double cost, double variance) {
+// `update`: of all buckets.
+double gain(double cost, double variance, double update) {
   const auto schedule = topology::make_schedule("complete", {.workers = kWorkers});
   const model::TableCosts costs = model::equal_costs(kWorkers, cost, kBuckets);
   model::Setting setting;
@@ -42,12 +42,12 @@ double gain(double cost, double variance) {
   setting.times = model::times_of(ComputeTimes(fmt::format("normal:1,{}", variance), 1));
   setting.costs = &costs;
   setting.buckets = kBuckets;
-  setting.updates = std::vector<double>(kBuckets, kUpdate / kBuckets);
+  setting.updates = std::vector<double>(kBuckets, update / kBuckets);
   setting.steps = variance == 0 ? 400 : kSteps;
   const std::vector<double> shares(kBuckets, 1.0 / kBuckets);
   const std::vector<double> c(kBuckets, cost / kBuckets);
   const double all =
-      model::all_reduce_step(kWorkers, {.variance = variance, .shares = shares}, c, kUpdate);
+      model::all_reduce_step(kWorkers, {.variance = variance, .shares = shares}, c, update);
   return all / model::predict(setting).step;
 }
 
@@ -60,20 +60,14 @@ std::string colour_of(double gain, double most) {
   return fmt::format("#{:02x}{:02x}{:02x}", mix(255, 8), mix(255, 81), mix(255, 156));
 }
 
-}  // namespace
+using Gains = std::vector<std::vector<double>>;  // by variance, then cost
 
-std::string draw_surface() {
-  std::vector<std::vector<double>> gains;
+std::string cells(const Gains& gains, double bottom) {
   double most = 1;
-  for (const double variance : kVariances) {
-    gains.emplace_back();
-    for (const double cost : kCosts) {
-      gains.back().push_back(gain(cost, variance));
-      most = std::max(most, gains.back().back());
-    }
+  for (const auto& row : gains) {
+    most = std::max(most, *std::max_element(row.begin(), row.end()));
   }
   std::string body;
-  const double bottom = kTop + kCellHeight * kVariances.size();
   for (std::size_t row = 0; row < kVariances.size(); ++row) {
     const double y = bottom - kCellHeight * static_cast<double>(row + 1);
     body += text_at(kLeft - 8, y + kCellHeight / 2 + 4, "end", fmt::format("{}", kVariances[row]));
@@ -88,18 +82,41 @@ std::string draw_surface() {
                       value - 1 > 0.55 * (most - 1) ? " fill=\"#fff\"" : "");
     }
   }
+  return body;
+}
+
+std::string surface(double update, const char* title, double top) {
+  Gains gains;
+  for (const double variance : kVariances) {
+    gains.emplace_back();
+    for (const double cost : kCosts) {
+      gains.back().push_back(gain(cost, variance, update));
+    }
+  }
+  const double bottom = top + kHeight;
+  std::string body = text_at(kLeft, top - 8, "start", title);
+  body += cells(gains, bottom);
   for (std::size_t column = 0; column < kCosts.size(); ++column) {
     body += text_at(kLeft + kCellWidth * (static_cast<double>(column) + 0.5), bottom + 18, "middle",
                     fmt::format("{}", kCosts[column]));
   }
-  const double width = kLeft + kCellWidth * kCosts.size() + 20;
-  body += text_at((kLeft + width) / 2, bottom + 40, "middle", "exchange, c / T");
+  body += text_at((kLeft + kWidth) / 2, bottom + 40, "middle", "exchange, c / T");
   body += fmt::format(
       "<text transform=\"translate(18,{:.1f}) rotate(-90)\" text-anchor=\"middle\">variance of T"
       "</text>\n",
-      (kTop + bottom) / 2);
-  return svg_of(width, bottom + 56,
-                "Speed-up over all-reduce: 8 workers, complete, 4 buckets, updates 0.2", body);
+      (top + bottom) / 2);
+  return body;
+}
+
+}  // namespace
+
+std::string draw_surface() {
+  constexpr double kStride = kHeight + 85;
+  const std::string body =
+      surface(0.2 * kBuckets, "updates of 0.2 T per bucket, 0.8 T in all", kTop) +
+      surface(0.2, "updates of 0.05 T per bucket, 0.2 T in all", kTop + kStride);
+  return svg_of(kWidth, kTop + kStride + kHeight + 56,
+                "Speed-up over all-reduce: 8 workers, complete, 4 buckets", body);
 }
 
 }  // namespace starling::tool

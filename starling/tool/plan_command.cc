@@ -1,6 +1,7 @@
 #include "starling/tool/plan_command.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <cmath>
 #include <filesystem>
@@ -136,25 +137,45 @@ std::vector<Verified> verified(const model::Profile& profile, const model::Quest
   return rows;
 }
 
+// Before anything is measured.
+void require_writable(const char* option, const fs::path& file) {
+  require(!file.empty(), "{}: no file is named", option);
+  const fs::path folder = fs::absolute(file).parent_path();
+  require(fs::is_directory(folder), "{} {}: there is no folder {}", option, file.string(),
+          folder.string());
+  require(!fs::is_directory(file), "{} {}: this is a folder", option, file.string());
+  const fs::path& changed = fs::exists(file) ? file : folder;
+  require(access(changed.c_str(), W_OK) == 0, "{} {}: {} cannot be written", option, file.string(),
+          changed.string());
+}
+
+// Whether this process has something to report.
+bool measure(const Request& request) {
+  require(request.plot.empty() || request.verify > 0,
+          "--plot {}: there is nothing to hold predictions against without --verify", request.plot);
+  require(!request.per_node && request.bandwidth.empty() && !request.latency,
+          "--per-node, --bandwidth and --latency ask about a profile: say which with --profile");
+  if (reports()) {
+    require_writable("--out", request.out);
+  }
+  measure_profile(trainer_words(request), fs::absolute(request.out));
+  return reports();
+}
+
 void run(const Request& request) {
   const model::Question question = question_of(request);
   require(request.workers.value_or(2) >= 2,
           "one worker: there is nothing to decide, it trains alone");
-  std::string file = request.profile;
-  if (file.empty()) {
-    require(request.plot.empty() || request.verify > 0,
-            "--plot {}: there is nothing to hold predictions against without --verify",
-            request.plot);
-    require(!question.is_what_if(),
-            "--per-node, --bandwidth and --latency ask about a profile: say which with --profile");
-    file = request.out;
-    if (!measure_profile(trainer_words(request), fs::absolute(file))) {
-      return;
-    }
+  if (!request.plot.empty() && reports()) {
+    require_writable("--plot", request.plot);
   }
+  if (request.profile.empty() && !measure(request)) {
+    return;
+  }
+  const std::string& file = request.profile.empty() ? request.out : request.profile;
   const model::Profile profile = model::read_profile(file);
   const model::Plan plan = model::make_plan(profile, question);
-  const bool compares = !question.is_what_if() && !profile.trained.empty();
+  const bool compares = !question.is_what_if(profile) && !profile.trained.empty();
   const PlanReport report{
       .profile = profile,
       .question = question,

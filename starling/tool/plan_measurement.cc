@@ -85,26 +85,25 @@ int run_as_child(Words command) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-// Of this process in the launcher's job.
-bool is_first(const comm::Job& job) {
-  if (job.launcher != comm::Launcher::Pmix) {
-    return job.rank == Rank{0};
-  }
-  return comm::process_environment()("PMIX_RANK").value_or("0") == "0";
-}
-
 }  // namespace
 
-bool measure_profile(const Words& words, const std::filesystem::path& file) {
+bool reports() {
+  const comm::Job job = comm::find_job(comm::process_environment());
+  if (job.launcher == comm::Launcher::Pmix) {
+    return comm::process_environment()("PMIX_RANK").value_or("0") == "0";
+  }
+  return job.launcher == comm::Launcher::None || job.rank == Rank{0};
+}
+
+void measure_profile(const Words& words, const std::filesystem::path& file) {
   Words command = words;
   command.insert(command.begin(), {find_trainer(), "images", "--measure", file.string()});
-  const comm::Job job = comm::find_job(comm::process_environment());
-  const bool is_launched = job.launcher != comm::Launcher::None;
+  const bool is_launched =
+      comm::find_job(comm::process_environment()).launcher != comm::Launcher::None;
   const int code = is_launched ? run_as_child(std::move(command)) : run_here(std::move(command));
   if (code != 0) {
     throw CLI::RuntimeError(code);
   }
-  return !is_launched || is_first(job);
 }
 
 }  // namespace starling::tool

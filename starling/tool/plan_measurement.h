@@ -10,9 +10,12 @@
 
 namespace starling::tool {
 
-// `words`: of `starling-train images`. Writes the profile to `file`. Returns false in the processes
-// of a launcher's job that are not to report: they have nothing left to do. Throws its exit code
+// Whether this process is to report: there is no launcher, or it is the first of its job. The
+// others of the job only take part in the measurement.
+bool reports();
+
+// `words`: of `starling-train images`. Writes the profile to `file`. Throws its exit code
 // (CLI::RuntimeError) if it failed.
-bool measure_profile(const Words& words, const std::filesystem::path& file);
+void measure_profile(const Words& words, const std::filesystem::path& file);
 
 }  // namespace starling::tool

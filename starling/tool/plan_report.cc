@@ -11,6 +11,11 @@ namespace {
 
 using nlohmann::ordered_json;
 
+// Milliseconds.
+std::string interval_text(std::optional<double> half) {
+  return half ? fmt::format("{:.2f}", 1e3 * *half) : "none";
+}
+
 std::string table(const model::Plan& plan) {
   std::string text =
       fmt::format("  {:<24} {:>7} {:>9} {:>8} {:>12} {:>10} {:>9} {:>7} {:>7} {:>6} {:>11}\n",
@@ -20,13 +25,13 @@ std::string table(const model::Plan& plan) {
     const model::Choice& choice = plan.choices[i];
     const model::Prediction& p = choice.prediction;
     text += fmt::format(
-        "{} {:<24} {:>7} {:>9.2f} {:>8.2f} {:>12.2f} {:>10.2f} {:>9.2f} {:>7.2f} {:>5.0f} % "
+        "{} {:<24} {:>7} {:>9.2f} {:>8} {:>12.2f} {:>10.2f} {:>9.2f} {:>7.2f} {:>5.0f} % "
         "{:>4.0f} "
         "% {:>11}{}\n",
         i == plan.recommended ? '*' : ' ', title(choice.candidate), choice.buckets, 1e3 * p.step,
-        1e3 * p.interval, choice.speed_up, 1e3 * p.waiting.straggler, 1e3 * p.waiting.exchange,
-        1e3 * p.update, 100 * p.overlap, 100 * p.stale, bytes_text(choice.bytes_per_node),
-        choice.candidate.advisable ? "" : "  (for comparison)");
+        interval_text(p.interval), choice.speed_up, 1e3 * p.waiting.straggler,
+        1e3 * p.waiting.exchange, 1e3 * p.update, 100 * p.overlap, 100 * p.stale,
+        bytes_text(choice.bytes_per_node), choice.candidate.advisable ? "" : "  (for comparison)");
   }
   return text;
 }
@@ -48,6 +53,15 @@ std::string options_of(const model::Choice& choice) {
     text += fmt::format(" --bucket-bytes {}", choice.bucket_bytes);
   }
   return text;
+}
+
+std::string advice(const model::Plan& plan) {
+  const model::Choice& best = plan.choices[plan.recommended];
+  const std::string taken = plan.recommended == plan.all_reduce
+                                ? "all-reduce is the better choice here"
+                                : fmt::format("take {}, {:.2f} times as fast as all-reduce",
+                                              title(best.candidate), best.speed_up);
+  return fmt::format("\n{}:\n  {}\n", taken, options_of(best));
 }
 
 std::string verification(const std::vector<Verified>& rows) {
@@ -76,13 +90,19 @@ ordered_json json_of(const model::Choice& choice) {
   json["buckets"] = choice.buckets;
   json["bucket_bytes"] = choice.bucket_bytes;
   json["step_seconds"] = p.step;
-  json["interval"] = p.interval;
+  json["step_seconds_interval"] =
+      p.interval ? ordered_json({p.step - *p.interval, p.step + *p.interval}) : ordered_json();
   json["speed_up"] = choice.speed_up;
   json["waiting"] = {
       {"straggler", p.waiting.straggler}, {"exchange", p.waiting.exchange}, {"update", p.update}};
   json["overlap"] = p.overlap;
   json["stale_fraction"] = p.stale;
-  json["age_histogram"] = p.ages;
+  ordered_json& ages = json["age_histogram"] = ordered_json::object();
+  for (std::size_t age = 0; age < p.ages.size(); ++age) {
+    if (p.ages[age] > 0) {
+      ages[std::to_string(age)] = p.ages[age];
+    }
+  }
   json["bytes_per_node"] = choice.bytes_per_node;
   return json;
 }
@@ -91,15 +111,14 @@ ordered_json json_of(const model::Choice& choice) {
 
 std::string text_of(const PlanReport& report) {
   const model::Plan& plan = report.plan;
-  const model::Choice& best = plan.choices[plan.recommended];
   std::string text = fmt::format(
       "{} workers, {} per node; {} ({} parameters, {}); a step computes {:.2f} ms, coefficient of "
       "variation {:.3f}{}\n\n{}",
       plan.workers, plan.per_node, report.profile.model, report.profile.parameters,
       bytes_text(static_cast<double>(report.profile.bytes)), 1e3 * plan.compute, plan.variation,
-      report.question.is_what_if() ? "; exchanges from the speed of links" : "", table(plan));
-  text += fmt::format("\ntake {}, {:.2f} times as fast as all-reduce:\n  {}\n",
-                      title(best.candidate), best.speed_up, options_of(best));
+      report.question.is_what_if(report.profile) ? "; exchanges from the speed of links" : "",
+      table(plan));
+  text += advice(plan);
   for (const std::string& reason : plan.why) {
     text += fmt::format("- {}\n", reason);
   }
@@ -118,7 +137,7 @@ ordered_json json_of(const PlanReport& report) {
                        {"bytes", report.profile.bytes},
                        {"compute_seconds", plan.compute},
                        {"compute_variation", plan.variation},
-                       {"what_if", report.question.is_what_if()},
+                       {"what_if", report.question.is_what_if(report.profile)},
                        {"recommended", title(plan.choices[plan.recommended].candidate)},
                        {"options", options_of(plan.choices[plan.recommended])},
                        {"why", plan.why},

@@ -5,10 +5,10 @@
 namespace starling::tool {
 namespace {
 
-// Bytes per second of a node's card under the exchanges of this choice, all at once: less than what
-// one pair alone has, because flows get in each other's way. It is what makes steps without
+// How much of their speed links have under the exchanges of this choice, all at once: less than for
+// one pair alone, because flows get in each other's way. It is what makes steps without
 // computation, by the speed of links, as long as they are by the exchanges that were measured.
-double served_bandwidth(const model::Profile& profile, const model::Choice& choice) {
+double served_share(const model::Profile& profile, const model::Choice& choice) {
   model::Profile idle = profile;
   idle.updates = {};
   for (auto& worker : idle.compute) {
@@ -18,8 +18,7 @@ double served_bandwidth(const model::Profile& profile, const model::Choice& choi
     return model::predict_choice(idle, question, choice.candidate, choice.bucket_bytes)
         .prediction.step;
   };
-  const double alone = profile.network.bandwidth;
-  return alone * step({.bandwidth = alone, .steps = 100}) / step({.steps = 100});
+  return step({.steps = 100, .by_links = true}) / step({.steps = 100});
 }
 
 }  // namespace
@@ -38,9 +37,11 @@ double simulate_choice(const model::Profile& profile, const model::Choice& choic
   options.network.ports.workers = profile.workers;
   options.network.ports.per_node = profile.per_node;
   options.network.ports.latency = profile.network.latency;
-  options.network.ports.bandwidth = served_bandwidth(profile, choice);
+  const double share = served_share(profile, choice);
+  const bool one_node = profile.per_node >= profile.workers;
+  options.network.ports.bandwidth = share * profile.network.bandwidth;
   options.network.ports.local_latency = profile.local.latency;
-  options.network.ports.local_bandwidth = profile.local.bandwidth;
+  options.network.ports.local_bandwidth = (one_node ? share : 1) * profile.local.bandwidth;
   options.network.seed = seed;
   options.bytes = Bytes{profile.bytes};
   options.buckets = choice.buckets;

@@ -176,6 +176,8 @@ void run(Request& r) {
     r.options.progress = [&watch](const sim::TrainingProgress& progress) { watch(progress); };
     result = sim::simulate_training(r.options);
   }
+  require(result.step_seconds > 0,
+          "nothing takes any time: neither computing, nor updates, nor exchanges");
   const double took = seconds(std::chrono::steady_clock::now() - begin);
   const std::optional<double> wall = r.timing ? std::optional(took) : std::nullopt;
   if (!r.trace.empty()) {

@@ -114,8 +114,8 @@ TEST(ClosedForms, AllReduceOfNormalTimesLiesInItsInterval) {
       const Computation computation{.variance = 0.0134, .shares = shares};
       const double exact = all_reduce_step(16, computation, costs, 0.02);
       // Three half-widths of a 95 % interval: it would fail by chance once in 10^8.
-      EXPECT_NEAR(walked.step, exact, 3 * walked.interval);
-      EXPECT_LT(walked.interval, 0.002);
+      EXPECT_NEAR(walked.step, exact, 3 * walked.interval.value());
+      EXPECT_LT(walked.interval.value(), 0.002);
       const double slowest = 1 + std::sqrt(0.0134) * expected_maximum(16);
       const Bounds bounds = all_reduce_bounds(slowest, computation, costs, 0.02);
       EXPECT_GE(exact, bounds.low - 1e-9);

@@ -1,4 +1,4 @@
-// Profiles as files, costs from them, and plans.
+// Profiles as files, costs from them, and candidates.
 #include "starling/model/profile.h"
 
 #include <gtest/gtest.h>
@@ -11,56 +11,14 @@
 #include <sstream>
 
 #include "starling/base/error.h"
-#include "starling/model/plan.h"
 #include "starling/model/profile_costs.h"
 #include "starling/topology/schedule.h"
+#include "tests/model/profile_case.h"
 
 namespace starling::model {
 namespace {
 
 using std::chrono::milliseconds;
-
-// 8 workers on 4 nodes that compute 100 ms; an exchange of everybody takes `whole` seconds for the
-// whole model, any other a part of it.
-Profile make_profile(double whole, double variation = 0) {
-  Profile profile;
-  profile.workers = 8;
-  profile.per_node = 2;
-  profile.launcher = "none";
-  profile.transport = "ucx";
-  profile.model = "flat:1000000";
-  profile.parameters = 1'000'000;
-  profile.bytes = 4'000'000;
-  profile.compute.resize(8);
-  for (std::size_t r = 0; r < 8; ++r) {
-    for (int i = 0; i < 40; ++i) {
-      const double factor = 1 + variation * ((static_cast<int>(r) * 7 + i * 13) % 41 - 20) / 12.0;
-      profile.compute[r].push_back({std::chrono::round<Duration>(Seconds(0.033 * factor)),
-                                    std::chrono::round<Duration>(Seconds(0.067 * factor))});
-    }
-  }
-  profile.ends = {1'000'000, 2'000'000, 3'000'000, 4'000'000};
-  profile.shares = {0.25, 0.25, 0.25, 0.25};
-  profile.updates = {.gradients = 0.001, .parameters = 0.001, .behind = 0.002, .held = 0.002};
-  profile.network = {.latency = 1e-4, .bandwidth = 125e6};
-  profile.local = {.latency = 1e-5, .bandwidth = 5e9};
-  const auto everybody = topology::View::full(8);
-  for (const Pattern& pattern : patterns(candidates(8, 2))) {
-    const auto schedule = topology::make_schedule(
-        pattern.schedule,
-        {.workers = 8, .per_node = 2, .group_size = pattern.group_size, .peers = pattern.peers});
-    for (std::int64_t p = 0; p < schedule->period(everybody).value_or(1); ++p) {
-      ExchangePhase phase{.pattern = pattern, .phase = p, .samples = {}};
-      for (const std::size_t bytes : {250'000, 1'000'000, 4'000'000}) {
-        const double part = pattern.schedule == "complete" ? 1 : 0.4;
-        phase.samples.push_back(
-            {bytes, std::vector<double>(8, part * whole * static_cast<double>(bytes) / 4e6)});
-      }
-      profile.exchanges.push_back(std::move(phase));
-    }
-  }
-  return profile;
-}
 
 class ProfileFile : public testing::Test {
  protected:
@@ -79,6 +37,13 @@ class ProfileFile : public testing::Test {
     EXPECT_NE(place, std::string::npos) << what;
     changed.replace(place, what.size(), by);
     std::ofstream(file_) << changed;
+    return refused();
+  }
+  std::string refused(const Profile& profile) {
+    write_profile(profile, file_);
+    return refused();
+  }
+  std::string refused() const {
     try {
       read_profile(file_);
     } catch (const Error& error) {
@@ -133,9 +98,67 @@ TEST_F(ProfileFile, RefusalsNameTheKeyAndTheLine) {
                   .ends_with("exchanges/0/phase: 1; of this schedule phase 0 comes next"));
   EXPECT_TRUE(refused("\"bytes\": 250000", "\"bytes\": 0")
                   .ends_with("samples/0/bytes: 0 is not a whole number of 1 or more"));
+  EXPECT_TRUE(refused("\"schedule\": \"complete\"", "\"schedule\": \"none\"")
+                  .ends_with("exchanges: those of schedule 'complete' are missing; measure again"));
+}
+
+// What a plan needs of a profile is asked of the file, not of the user afterwards.
+TEST_F(ProfileFile, ExchangesAreThereAllOfThem) {
+  const Profile profile = make_profile(0.1);
+  const auto refused_without = [&](const Pattern& pattern, std::int64_t from) {
+    Profile less = profile;
+    std::erase_if(less.exchanges, [&](const ExchangePhase& phase) {
+      return phase.pattern == pattern && phase.phase >= from;
+    });
+    return refused(less);
+  };
+  EXPECT_EQ(refused_without({.schedule = "groups", .group_size = 2}, 0),
+            "42: exchanges: those of schedule 'groups' in groups of 2 are missing; measure again");
+  EXPECT_EQ(refused_without({.schedule = "exponential"}, 2),
+            "42: exchanges: those of schedule 'exponential' have 2 phases, not 3; measure again");
+}
+
+TEST_F(ProfileFile, SamplesGoFromSmallToLarge) {
+  EXPECT_TRUE(refused("\"bytes\": 1000000,", "\"bytes\": 250000,")
+                  .ends_with("exchanges/0/samples/1/bytes: 250000 after 250000; samples go from "
+                             "the smallest to the largest"));
+  EXPECT_TRUE(refused("\"bytes\": 4000000,\n     \"sec", "\"bytes\": 1,\n     \"sec")
+                  .ends_with("exchanges/0/samples/2/bytes: 1 after 1000000; samples go from the "
+                             "smallest to the largest"));
+}
+
+TEST_F(ProfileFile, WhatWasTrainedIsKnown) {
+  Profile profile = make_profile(0.1);
+  profile.trained.push_back({.algorithm = "wagma",
+                             .pattern = {.schedule = "groups", .group_size = 2},
+                             .sync_period = 10,
+                             .bucket_bytes = 1,
+                             .steps = 1,
+                             .step = 0.1});
+  EXPECT_EQ(refused(profile), "no error");
+  profile.trained[0].algorithm = "wagna";
+  EXPECT_NE(refused(profile).find(": trained/0/algorithm: unknown algorithm 'wagna'"),
+            std::string::npos)
+      << refused(profile);
+  profile.trained[0].algorithm = "wagma";
+  profile.trained[0].pattern.group_size = 3;
   EXPECT_TRUE(
-      refused("\"schedule\": \"complete\"", "\"schedule\": \"none\"")
-          .ends_with("exchanges: those of everybody (complete) are missing; measure again"));
+      refused(profile).ends_with("trained/0/schedule: no exchanges of schedule 'groups' "
+                                 "in groups of 3 were measured"))
+      << refused(profile);
+  profile.trained[0].pattern.group_size = 2;
+  profile.trained[0].step = 0;
+  EXPECT_TRUE(refused(profile).ends_with("trained/0/step_seconds: no step takes no time"));
+}
+
+TEST_F(ProfileFile, StepsTakeTime) {
+  Profile profile = make_profile(0.1);
+  for (auto& worker : profile.compute) {
+    worker.assign(2, ComputeTime{});
+  }
+  EXPECT_TRUE(
+      refused(profile).ends_with("compute: no step takes any time: there is nothing to predict"))
+      << refused(profile);
 }
 
 TEST_F(ProfileFile, NotJson) {
@@ -178,99 +201,6 @@ TEST(ProfileCosts, OfGroupsAndOfEverybody) {
   costs.seconds(1, Step{1}, active, out);
   EXPECT_DOUBLE_EQ(out[0], 0.01);
   EXPECT_THROW(ProfileCosts(profile, {.schedule = "groups", .group_size = 3}, {4}), Error);
-}
-
-const Choice& find(const Plan& plan, const std::string& name) {
-  for (const Choice& choice : plan.choices) {
-    if (title(choice.candidate) == name) {
-      return choice;
-    }
-  }
-  throw Error(ErrorCode::Bug, "no " + name);
-}
-
-TEST(Plan, AllReduceWhereNothingIsGained) {
-  const Plan plan = make_plan(make_profile(0.0005), {.steps = 300});
-  EXPECT_EQ(title(plan.choices[plan.recommended].candidate), "all-reduce");
-  EXPECT_EQ(plan.recommended, plan.all_reduce);
-  EXPECT_FALSE(plan.why.empty());
-}
-
-// Exchange of everybody as long as computation: 1.4 times as fast if it is hidden (4 buckets).
-TEST(Plan, ADecentralizedOneWhereExchangesAreLong) {
-  const Plan plan = make_plan(make_profile(0.1), {.bucket_bytes = 1'000'000, .steps = 300});
-  const Choice& best = plan.choices[plan.recommended];
-  EXPECT_NE(plan.recommended, plan.all_reduce);
-  EXPECT_TRUE(best.candidate.advisable);
-  // T (φ + β_1) + Σ c + U against max(T + U, Σ c).
-  const double all_reduce = 0.033 + 0.067 / 4 + 0.1 + 0.001;
-  EXPECT_NEAR(find(plan, "all-reduce").prediction.step, all_reduce, 1e-6);
-  EXPECT_NEAR(find(plan, "dadam, complete").prediction.step, 0.102, 1e-6);
-  EXPECT_NEAR(find(plan, "dadam, complete").speed_up, all_reduce / 0.102, 1e-4);
-  EXPECT_EQ(find(plan, "dadam, complete").buckets, 4U);
-  for (std::size_t i = 1; i < plan.choices.size(); ++i) {
-    EXPECT_LE(plan.choices[i - 1].prediction.step, plan.choices[i].prediction.step);
-  }
-}
-
-// The trainer closes a bucket at the end of a parameter, so a large one makes a large bucket.
-TEST(Plan, BucketsEndWhereParametersEnd) {
-  Profile profile = make_profile(0.1);
-  profile.ends = {100'000, 3'900'000, 4'000'000};
-  profile.shares = {0.2, 0.5, 0.3};
-  const Candidate all_reduce = candidates(8, 2).front();
-  EXPECT_EQ(predict_choice(profile, {.steps = 50}, all_reduce, 50'000).buckets, 3U);
-  EXPECT_EQ(predict_choice(profile, {.steps = 50}, all_reduce, 1'000'000).buckets, 2U);
-  EXPECT_EQ(predict_choice(profile, {.steps = 50}, all_reduce, 1'000'000).bucket_bytes, 1'000'000U);
-  EXPECT_EQ(predict_choice(profile, {.steps = 50}, all_reduce, 4'000'000).buckets, 1U);
-}
-
-TEST(Plan, SyncsAreInTheBytesOfANode) {
-  const Plan plan = make_plan(make_profile(0.1), {.steps = 50});
-  const double all = find(plan, "all-reduce").bytes_per_node;
-  const double pairs = find(plan, "starling, groups of 2").bytes_per_node;
-  EXPECT_NEAR(find(plan, "wagma, groups of 2").bytes_per_node, pairs + (all - pairs) / 10, 1);
-  EXPECT_NEAR(find(plan, "local-sgd").bytes_per_node, all / 10, 1);
-}
-
-TEST(Plan, EveryRowIsPredicted) {
-  const Plan plan = make_plan(make_profile(0.05, 0.1), {.steps = 200});
-  for (const topology::Algorithm& row : topology::algorithms()) {
-    if (row.name == "accum-adam") {
-      continue;  // as dadam
-    }
-    const auto found = std::find_if(
-        plan.choices.begin(), plan.choices.end(),
-        [&](const Choice& choice) { return choice.candidate.algorithm->name == row.name; });
-    ASSERT_NE(found, plan.choices.end()) << row.name;
-    EXPECT_GT(found->prediction.step, 0.09) << row.name;
-    EXPECT_LT(found->prediction.step, 0.3) << row.name;
-  }
-}
-
-TEST(Plan, WhatIfFollowsLinks) {
-  const Profile profile = make_profile(0.1);
-  const Plan slow = make_plan(profile, {.bandwidth = 20e6, .steps = 200});
-  const Plan fast = make_plan(profile, {.bandwidth = 50e9, .steps = 200});
-  EXPECT_GT(find(slow, "all-reduce").prediction.step, 2 * find(fast, "all-reduce").prediction.step);
-  EXPECT_EQ(title(fast.choices[fast.recommended].candidate), "all-reduce");
-  const Plan many = make_plan(profile, {.workers = 64, .per_node = 8, .steps = 100});
-  EXPECT_EQ(many.workers, 64U);
-  EXPECT_GT(find(many, "dadam, aer").speed_up, 1.0);
-}
-
-TEST(Plan, Refusals) {
-  const Profile profile = make_profile(0.1);
-  const auto refused = [&](const Question& question) -> std::string {
-    try {
-      make_plan(profile, question);
-    } catch (const Error& error) {
-      return error.what();
-    }
-    return "no error";
-  };
-  EXPECT_EQ(refused({.workers = 1}), "one worker: there is nothing to decide, it trains alone");
-  EXPECT_EQ(refused({.workers = 4, .per_node = 5}), "5 workers per node: there are 4 workers");
 }
 
 TEST(Candidates, WhatMakesSense) {

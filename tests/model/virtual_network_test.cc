@@ -7,6 +7,7 @@
 
 #include "starling/model/link_costs.h"
 #include "starling/sim/stragglers.h"
+#include "starling/sim/training.h"
 #include "tests/model/case.h"
 
 namespace starling::model {
@@ -97,6 +98,82 @@ TEST(VirtualNetwork, SharedCardsAreNotTakenTooLightly) {
       const double over = ratio(row, Bytes{bytes}, 4);
       EXPECT_GT(over, 0.99) << row.name << ", " << bytes;
       EXPECT_LT(over, bytes > 1'000'000'000 ? 1.35 : 1.12) << row.name << ", " << bytes;
+    }
+  }
+}
+
+// --- Training on 8 workers of 4 nodes ---
+
+// A setting and the same training in virtual time.
+Case of_training(const char* algorithm, const char* schedule) {
+  return {.algorithm = algorithm,
+          .schedule = schedule,
+          .workers = 8,
+          .per_node = 2,
+          .mean = 0.17,
+          .variance = 0.0134 * 0.17 * 0.17,
+          .buckets = 4,
+          .steps = 420,  // whole periods of all schedules and syncs
+          .group_size = 2};
+}
+sim::TrainingOptions training_of(const Case& from, Bytes bytes) {
+  const Ready ready(from);
+  sim::TrainingOptions options;
+  options.plan.algorithm = from.algorithm;
+  options.plan.schedule = from.schedule;
+  options.plan.group_size =
+      from.schedule == "groups" ? std::optional(from.group_size) : std::nullopt;
+  options.plan.sync_period = ready.setting.sync_period;
+  options.plan.steps = from.steps;
+  options.plan.seed = from.seed;
+  options.network.ports = {.workers = from.workers, .per_node = from.per_node};
+  options.network.ports.bandwidth = 125e6;
+  options.bytes = bytes;
+  options.buckets = from.buckets;
+  options.compute = ComputeTimes(fmt::format("normal:{},{}", from.mean, from.variance), from.seed);
+  return options;
+}
+
+// What the model says that passes a card is what the engine sends; greetings and other small
+// messages come on top, some hundred bytes a step.
+TEST(VirtualNetwork, CardsCarryWhatTheModelSays) {
+  const Bytes bytes{4'000'000};
+  const std::pair<const char*, const char*> rows[] = {
+      {"all-reduce", "complete"},   {"dadam", "complete"},     {"dadam", "ring"},
+      {"dadam", "exponential"},     {"dadam", "aer"},          {"wagma", "groups"},
+      {"starling", "groups"},       {"local-sgd", "complete"}, {"sgp", "push"},
+      {"d-psgd", "ring-neighbours"}};
+  for (const auto& [algorithm, schedule] : rows) {
+    for (const std::uint32_t group_size : {2, 4}) {
+      Case from = of_training(algorithm, schedule);
+      from.group_size = group_size;
+      const double counted = sim::simulate_training(training_of(from, bytes)).card_bytes_per_step;
+      const double predicted = 4e6 * models_per_card(Ready(from).setting, from.per_node);
+      EXPECT_NEAR(counted / predicted, 1, 0.0005) << algorithm << " on " << schedule;
+    }
+  }
+}
+
+// The same steps, drawn from the same seed.
+TEST(VirtualNetwork, TrainingOneStepBehindTakesWhatTheModelSays) {
+  for (const char* schedule : {"ring", "exponential", "aer"}) {
+    for (const std::uint64_t bytes : {1'000'000, 10'000'000, 15'000'000}) {
+      const Case from = of_training("dadam", schedule);
+      const sim::TrainingOptions options = training_of(from, Bytes{bytes});
+      const sim::PortOptions& ports = options.network.ports;
+      const LinkCosts costs({.latency = ports.latency,
+                             .bandwidth = ports.bandwidth,
+                             .local_latency = ports.local_latency,
+                             .local_bandwidth = ports.local_bandwidth,
+                             .per_node = from.per_node},
+                            std::vector(from.buckets, Bytes{bytes / from.buckets}), Volume::Nodes);
+      Ready ready(from);
+      ready.setting.costs = &costs;
+      const double over =
+          predict(ready.setting).step / sim::simulate_training(options).step_seconds;
+      EXPECT_GT(over, 0.99) << schedule << ", " << bytes;
+      // Exchanges that share a card for about a step are taken to do so at the same time.
+      EXPECT_LT(over, bytes > 10'000'000 ? 1.04 : 1.01) << schedule << ", " << bytes;
     }
   }
 }

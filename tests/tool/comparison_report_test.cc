@@ -102,7 +102,8 @@ TEST(Rows, TakeTheTimeToWhatTheBaselineReaches) {
   const std::vector<Outcomes> both = {
       outcomes("base", {run_with(0, 0.8, 0.5), run_with(1, 0.9, 0.5)}),
       outcomes("sooner", {run_with(0, 0.8, 0.4), run_with(1, 0.9, 0.4)}),
-      outcomes("never", {run_with(0, 0.8, 0.6), run_with(1, 0.9, 0.4)})};
+      outcomes("never", {run_with(0, 0.8, 0.6), run_with(1, 0.9, 0.4)}),
+      outcomes("alone", {run_with(7, 0.8, 0.6), run_with(1, 0.9, 0.6)})};
   const std::vector<Row> rows = rows_of(both, {.baseline = "base", .margin = 0.005});
   EXPECT_NEAR(rows[1].time_to_loss->mean, 9.5, 1e-9);
   EXPECT_NEAR(rows[1].time_to_loss_ratio->mean, 10 / 9.5, 1e-9);
@@ -113,6 +114,9 @@ TEST(Rows, TakeTheTimeToWhatTheBaselineReaches) {
   EXPECT_EQ(rows[2].pace, Pace::None);
   const ComparisonFacts facts{.words = {}, .seeds = {0, 1}, .yardstick = {.baseline = "base"}};
   EXPECT_TRUE(has(text_of_comparison("t", rows, facts), "not reached (1 of 2)"));
+  // Of a seed without a baseline nothing was there to reach.
+  EXPECT_EQ(rows[3].targets, 1u);
+  EXPECT_TRUE(has(text_of_comparison("t", rows, facts), "not reached (1 of 1)"));
 }
 
 TEST(Rows, TakeTheTimeToAGivenLoss) {

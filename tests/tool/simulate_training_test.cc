@@ -116,7 +116,29 @@ TEST(SimulateTraining, ATraceHasTracksWhoseSlicesDoNotOverlap) {
   EXPECT_EQ(names["C"], 3 * 5);
 }
 
+// 64 workers that collect experience: what rounds that wait for nobody gain over averaging in
+// person at every step.
+TEST(SimulateTraining, WaitAvoidanceOnNavigation) {
+  for (const int seed : {1, 2, 3}) {
+    const auto step = [&](const std::string& algorithm) -> double {
+      const Output result =
+          run(fmt::format("simulate --workers 64 --steps 160 --bytes 34M --compute "
+                          "draw:navigation:2.1 --seed {} --json --algorithm {}",
+                          seed, algorithm));
+      EXPECT_EQ(result.code, 0) << result.err;
+      return json::parse(result.out).at("step_seconds");
+    };
+    const double local = step("local-sgd --sync-period 1");
+    const double wagma = step("wagma --group-size 8 --sync-period 8");
+    const double starling = step("starling --group-size 8");
+    EXPECT_GT(local / wagma, 2.1) << seed;
+    EXPECT_LT(local / wagma, 2.7) << seed;
+    EXPECT_LE(starling, wagma) << seed;
+  }
+}
+
 TEST(SimulateTraining, WrongInputIsRefused) {
+  expect_refused("simulate --workers 1 --compute constant:0", {"nothing takes any time"});
   expect_refused("simulate --algorithm wagna", {"unknown algorithm 'wagna'", "wagma"});
   expect_refused("simulate --algorithm wagma --schedule group", {"--schedule of wagma", "groups"});
   expect_refused("simulate --workers 0", {"--workers"});
