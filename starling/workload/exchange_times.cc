@@ -15,9 +15,8 @@ namespace {
 // Several in a row, as buckets are: the first finds idle links, which take more at once than busy
 // ones, and also pays for the barrier's last messages.
 constexpr std::size_t kMostInARow = 4;
-constexpr double kLongest = 1;  // seconds, of all in a row
-constexpr std::size_t kFewestRepetitions = 3;
-constexpr std::size_t kMostRepetitions = 21;
+constexpr double kLongest = 0.5;  // seconds, of all in a row
+constexpr std::size_t kMostRepetitions = 24;
 // What the application does beside: an update reads or writes each parameter some six times, as
 // three copies do.
 constexpr std::size_t kCopies = 3;
@@ -94,14 +93,14 @@ double ExchangeTimes::run_once(const model::Pattern& pattern, const topology::Ro
 }
 
 std::vector<double> ExchangeTimes::repeat(const model::Pattern& pattern, const topology::Row& row,
-                                          std::size_t bytes, Seconds budget) {
+                                          std::size_t bytes, Effort effort) {
   const std::vector<double> first = meetings_.everyones(run_once(pattern, row, bytes, 1));
   const double each = std::max(1e-6, *std::max_element(first.begin(), first.end()));
   const std::size_t in_a_row =
       std::clamp<std::size_t>(static_cast<std::size_t>(kLongest / each), 1, kMostInARow);
   const std::size_t repetitions =
-      std::clamp<std::size_t>(static_cast<std::size_t>(budget.count() / each) / in_a_row,
-                              kFewestRepetitions, kMostRepetitions);
+      std::clamp<std::size_t>(static_cast<std::size_t>(effort.budget.count() / each) / in_a_row,
+                              effort.fewest, kMostRepetitions);
   std::vector<double> own;
   for (std::size_t i = 0; i < repetitions; ++i) {
     own.push_back(run_once(pattern, row, bytes, in_a_row));
@@ -111,19 +110,19 @@ std::vector<double> ExchangeTimes::repeat(const model::Pattern& pattern, const t
 
 std::vector<double> ExchangeTimes::measure(const model::Pattern& pattern,
                                            const topology::Schedule& schedule, Step phase,
-                                           std::size_t bytes, Seconds budget) {
+                                           std::size_t bytes, Effort effort) {
   const topology::View everybody =
       topology::View::full(static_cast<std::uint32_t>(workers_.size()));
-  return repeat(pattern, schedule.row(phase, workers_.rank(), everybody), bytes, budget);
+  return repeat(pattern, schedule.row(phase, workers_.rank(), everybody), bytes, effort);
 }
 
-model::Link ExchangeTimes::link(Rank a, Rank b, Seconds budget) {
+model::Link ExchangeTimes::link(Rank a, Rank b) {
   const bool takes_part = workers_.rank() == a || workers_.rank() == b;
   topology::Row row =
       topology::uniform_group(takes_part ? topology::Ranks{std::min(a, b), std::max(a, b)}
                                          : topology::Ranks{workers_.rank()});
   const auto time = [&](std::size_t bytes) {
-    return repeat({.schedule = "pairs"}, row, bytes, budget)[a.index()];
+    return repeat({.schedule = "pairs"}, row, bytes, Effort())[a.index()];
   };
   const std::size_t large = in_.blob().size;
   const std::size_t small = std::min<std::size_t>(large, 1024);

@@ -22,12 +22,18 @@ class ExchangeTimes {
   // For buffers of up to `most` bytes.
   ExchangeTimes(comm::Workers& workers, Meetings& meetings, std::size_t most);
 
+  // About as many repetitions as `budget` has room for, at least `fewest`: on a busy machine one
+  // takes a tenth more or less than the next.
+  struct Effort {
+    Seconds budget{0.25};
+    std::size_t fewest = 12;
+  };
   // What `pattern` has everybody do at step `phase`, with so many bytes: seconds of one exchange by
-  // rank, of several in a row; the mean of about as many repetitions as `budget` has room for.
+  // rank, of several in a row, the mean of all repetitions.
   std::vector<double> measure(const model::Pattern& pattern, const topology::Schedule& schedule,
-                              Step phase, std::size_t bytes, Seconds budget);
+                              Step phase, std::size_t bytes, Effort effort);
   // Two workers alone, while the others wait.
-  model::Link link(Rank a, Rank b, Seconds budget);
+  model::Link link(Rank a, Rank b);
 
  private:
   // One repetition: a barrier, then `count` exchanges, beside an application that touches as much
@@ -35,7 +41,7 @@ class ExchangeTimes {
   double run_once(const model::Pattern& pattern, const topology::Row& row, std::size_t bytes,
                   std::size_t count);
   std::vector<double> repeat(const model::Pattern& pattern, const topology::Row& row,
-                             std::size_t bytes, Seconds budget);
+                             std::size_t bytes, Effort effort);
 
   comm::Workers& workers_;
   Meetings& meetings_;

@@ -41,13 +41,13 @@ using Clock = std::chrono::steady_clock;
 using model::Pattern;
 using model::Profile;
 
-constexpr std::uint64_t kWarmUp = 5;
+constexpr std::uint64_t kWarmUp = 10;
 constexpr std::uint64_t kSteps = 40;
 constexpr std::uint64_t kUpdates = 10;  // steps
 // Pieces whose backward passes are told apart.
 constexpr std::size_t kPieces = 32;
-constexpr std::int64_t kMostPhases = 16;
-constexpr Seconds kExchangeBudget{0.25};
+// Of patterns that are predicted for comparison only.
+constexpr std::size_t kFewRepetitions = 3;
 
 // One step of one worker.
 struct Measured {
@@ -272,8 +272,15 @@ class Measurement {
         far = rank;
       }
     }
-    profile_.local = times.link(first, near.value_or(far.value_or(first)), kExchangeBudget);
-    profile_.network = far ? times.link(first, *far, kExchangeBudget) : profile_.local;
+    profile_.local = times.link(first, near.value_or(far.value_or(first)));
+    profile_.network = far ? times.link(first, *far) : profile_.local;
+  }
+
+  // Whether something that may be recommended exchanges so.
+  bool is_advisable(const Pattern& pattern) const {
+    return std::any_of(candidates_.begin(), candidates_.end(), [&](const model::Candidate& one) {
+      return one.advisable && one.pattern == pattern;
+    });
   }
 
   void measure_pattern(ExchangeTimes& times, const Pattern& pattern) {
@@ -283,15 +290,20 @@ class Measurement {
                                                    .group_size = pattern.group_size,
                                                    .peers = pattern.peers,
                                                    .seed = seed()});
-    const auto everybody = topology::View::full(profile_.workers);
-    const std::int64_t phases = std::min(kMostPhases, schedule->period(everybody).value_or(1));
+    ExchangeTimes::Effort effort;
+    if (!is_advisable(pattern)) {
+      effort.fewest = kFewRepetitions;
+    }
+    const std::int64_t phases =
+        model::measured_phases(pattern, profile_.workers, profile_.per_node);
     for (std::int64_t phase = 0; phase < phases; ++phase) {
       model::ExchangePhase measured{.pattern = pattern, .phase = phase, .samples = {}};
       for (const std::size_t part : {16, 4, 1}) {
-        const std::size_t bytes = std::max<std::size_t>(
-            sizeof(float), profile_.bytes / part / sizeof(float) * sizeof(float));
-        measured.samples.push_back(
-            {bytes, times.measure(pattern, *schedule, Step{phase}, bytes, kExchangeBudget)});
+        const std::size_t bytes = profile_.bytes / part / sizeof(float) * sizeof(float);
+        if (bytes > 0) {
+          measured.samples.push_back(
+              {bytes, times.measure(pattern, *schedule, Step{phase}, bytes, effort)});
+        }
       }
       profile_.exchanges.push_back(std::move(measured));
     }

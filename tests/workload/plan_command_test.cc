@@ -28,7 +28,9 @@ TEST(PlanCommand, MeasuresPredictsSimulatesAndTrains) {
   const json plan = json::parse(measured.out);
   EXPECT_EQ(plan.at("workers"), 4);
   EXPECT_EQ(plan.at("parameters"), 300'000);
-  EXPECT_NEAR(plan.at("compute_seconds").get<double>(), 0.01, 0.005);
+  // Sleeps are never shorter; how much longer is the machine's.
+  EXPECT_GT(plan.at("compute_seconds").get<double>(), 0.009);
+  EXPECT_LT(plan.at("compute_seconds").get<double>(), 0.5);
   ASSERT_GE(plan.at("choices").size(), 10U);
   for (const json& choice : plan.at("choices")) {
     EXPECT_GT(choice.at("step_seconds").get<double>(), 0.005) << choice;
