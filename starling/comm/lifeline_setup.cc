@@ -186,17 +186,9 @@ class Reception {
       for (const Caller& caller : callers_) {
         files.push_back({.fd = caller.file(), .events = POLLIN, .revents = 0});
       }
-      const std::size_t first_line = files.size();
-      for (const SetUpLine& line : lines_) {
-        // The kernel passes over a negative descriptor.
-        files.push_back({.fd = line.socket.valid() ? line.socket.descriptor() : -1,
-                         .events = POLLRDHUP,
-                         .revents = 0});
-      }
       if (poll(files.data(), files.size(), remaining(until)) <= 0 && Clock::now() >= until) {
         complain();
       }
-      look_for_the_lost(std::span(files).subspan(first_line));
       listen_to_all();
       accept_all();
     }
@@ -209,20 +201,6 @@ class Reception {
       setsockopt(file, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
       callers_.emplace_back(file);
     }
-  }
-
-  // Of those who are connected already, by rank.
-  static void look_for_the_lost(std::span<const pollfd> lines) {
-    for (std::size_t r = 0; r < lines.size(); ++r) {
-      if ((lines[r].revents & (POLLRDHUP | POLLHUP | POLLERR)) != 0) {
-        throw lost(r);
-      }
-    }
-  }
-
-  static Error lost(std::size_t rank) {
-    return Error(ErrorCode::Lost,
-                 fmt::format("worker {} ended while the workers were connecting", rank));
   }
 
   void listen_to_all() {
@@ -239,7 +217,8 @@ class Reception {
         lines_[rank.index()] = caller->take();
         --missing_;
       } else if (caller->introduced() && expected && !stays) {
-        throw lost(rank.index());
+        throw Error(ErrorCode::Lost,
+                    fmt::format("worker {} ended while the workers were connecting", rank));
       }
       caller = callers_.erase(caller);
     }

@@ -276,7 +276,7 @@ Task<void> Rounds::sum_parts(std::span<const Rank> members, Contribution::Pass p
                         {pass.in.type, pass.in.blob.slice(begin, ends[k])},
                         {pass.out.type, pass.out.blob.slice(begin, ends[k])}, AllReduce::Auto,
                         precision);
-    outcome_.exchanging += now() - begun;
+    note_exchange(k, begun);
     contribution_.arrived(k, outcome_);
     progressed_.raise();
   }
@@ -317,7 +317,7 @@ Task<void> Rounds::with_neighbours(const topology::Neighbours& row, Contribution
     const Time begun = now();
     const Pushed pushed =
         co_await push_sum(engine_, id(kFirstPart), row, pass.push_weight, pass.in, pass.out);
-    outcome_.exchanging += now() - begun;
+    note_exchange(0, begun);
     outcome_.push_weight = pushed.weight;
   } else {
     co_await mix_parts(row, pass);
@@ -336,9 +336,17 @@ Task<void> Rounds::mix_parts(const topology::Neighbours& row, Contribution::Pass
     co_await neighbour_exchange(engine_, id(kFirstPart + k), row,
                                 {pass.in.type, pass.in.blob.slice(begin, ends[k])},
                                 {pass.out.type, pass.out.blob.slice(begin, ends[k])});
-    outcome_.exchanging += now() - begun;
+    note_exchange(k, begun);
     contribution_.arrived(k, outcome_);
     progressed_.raise();
+  }
+}
+
+void Rounds::note_exchange(std::size_t part, Time begun) {
+  const Time ended = now();
+  outcome_.exchanging += ended - begun;
+  if (options_.exchanged) {
+    options_.exchanged(part, begun, ended);
   }
 }
 

@@ -51,6 +51,9 @@ struct RoundsOptions {
   Version first = 0;
   // Which of several rounds of this engine, one after the other; the same on all workers.
   std::uint64_t series = 0;
+  // Told when each part of a version was under way here.
+  using Exchanged = std::function<void(std::size_t part, Time begin, Time end)>;
+  Exchanged exchanged{};
 };
 
 class Rounds final : private Engine::Guest, private Membership::Host, private Trigger::Host {
@@ -110,6 +113,7 @@ class Rounds final : private Engine::Guest, private Membership::Host, private Tr
   Task<void> sum_parts(std::span<const Rank> members, Contribution::Pass pass);
   Task<void> with_neighbours(const topology::Neighbours& row, Contribution::Pass pass);
   Task<void> mix_parts(const topology::Neighbours& row, Contribution::Pass pass);
+  void note_exchange(std::size_t part, Time begun);
   std::vector<std::size_t> parts_of(const Contribution::Pass& pass) const;
   Task<void> gather_labels(std::span<const Rank> members, Step own);
   Task<void> hear_labels(Step own);

@@ -525,6 +525,7 @@ RoundsOptions rounds_of(const StepOptions& options) {
   rounds.bf16 = options.bf16;
   rounds.push = row.payload == Payload::ParametersAndPushWeight;
   rounds.series = options.series;
+  rounds.exchanged = options.exchanged;
   rounds.first = options.first / period;
   if (options.together) {
     rounds.last = options.steps / period;

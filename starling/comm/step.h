@@ -133,6 +133,8 @@ struct StepOptions {
   // Told when the application has handed over its part of a version; part by part it does that
   // itself.
   std::function<void(Version)> handed_over = {};
+  // Told, before the outcome of a version, when each of its parts was under way.
+  RoundsOptions::Exchanged exchanged = {};
   // Told after every step.
   std::function<void(Step)> progress;
 };

@@ -30,6 +30,9 @@ comm::StepOptions Learner::steps() {
   steps.observer = [this](const comm::Outcome& outcome) {
     record_.observed(engine_.rank(), outcome);
   };
+  steps.exchanged = [this](std::size_t part, Time begin, Time end) {
+    record_.exchanged(engine_.rank(), part, begin, end);
+  };
   steps.handed_over = [this](comm::Version v) {
     handed_over_ = v;
     record_.handed_over(engine_.rank(), v, engine_.now());

@@ -1,6 +1,7 @@
 #include "starling/sim/training_record.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "starling/comm/neighbourhood.h"
 
@@ -151,11 +152,20 @@ void TrainingRecord::ended(Rank r, Step step, Time now) {
   }
 }
 
+void TrainingRecord::exchanged(Rank r, std::size_t part, Time begin, Time end) {
+  if (r.value < trace_workers_) {
+    workers_[r.index()].exchanges.push_back(
+        {.what = Slice::What::Exchange, .worker = r, .part = part, .begin = begin, .end = end});
+  }
+}
+
 void TrainingRecord::observed(Rank r, const comm::Outcome& outcome) {
+  Worker& worker = workers_[r.index()];
+  std::vector<Slice> exchanges = std::move(worker.exchanges);
+  worker.exchanges.clear();
   if (outcome.is_void) {
     return;
   }
-  Worker& worker = workers_[r.index()];
   worker.activated_version = outcome.version;
   worker.activated = outcome.activated;
   // Held models may be ahead of a version, and are then as new as it asks.
@@ -169,14 +179,13 @@ void TrainingRecord::observed(Rank r, const comm::Outcome& outcome) {
     ++ages_[std::max<std::int64_t>(age, 0)];
   }
   const auto version = static_cast<std::int64_t>(outcome.version);
-  if (r.value < trace_workers_ &&
-      version * static_cast<std::int64_t>(comm::period_of(steps_)) < trace_steps_) {
-    slices_.push_back({.what = Slice::What::Exchange,
-                       .worker = r,
-                       .number = version,
-                       .members = outcome.members.size(),
-                       .begin = outcome.started,
-                       .end = outcome.finished});
+  if (version * static_cast<std::int64_t>(comm::period_of(steps_)) >= trace_steps_) {
+    return;
+  }
+  for (Slice& exchange : exchanges) {
+    exchange.number = version;
+    exchange.members = outcome.members.size();
+    slices_.push_back(exchange);
   }
 }
 

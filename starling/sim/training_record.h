@@ -34,6 +34,8 @@ class TrainingRecord {
   // It has waited for version `v`, or a part of it.
   void waited(Rank r, Step step, comm::Version v, Time begin, Time end, std::size_t part = 0);
   void ended(Rank r, Step step, Time now);
+  // A part of a version was under way, before its outcome is observed.
+  void exchanged(Rank r, std::size_t part, Time begin, Time end);
   void observed(Rank r, const comm::Outcome& outcome);
 
   double done() const;  // of all steps of all workers
@@ -52,6 +54,7 @@ class TrainingRecord {
     comm::Version activated_version = 0;
     Time activated{};
     Time ended{};
+    std::vector<Slice> exchanges{};  // of the version under way, if they are traced
   };
 
   bool in_person(comm::Version v) const;

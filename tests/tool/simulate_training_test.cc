@@ -113,7 +113,7 @@ TEST(SimulateTraining, ATraceHasTracksWhoseSlicesDoNotOverlap) {
   EXPECT_EQ(names["F"], 3 * 5);
   EXPECT_EQ(names["B"], 3 * 5 * 2);
   EXPECT_EQ(names["U"], 3 * 5 * 2);
-  EXPECT_EQ(names["C"], 3 * 5);
+  EXPECT_EQ(names["C"], 3 * 5 * 2);
 }
 
 // 64 workers that collect experience: what rounds that wait for nobody gain over averaging in
