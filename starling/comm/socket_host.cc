@@ -76,7 +76,7 @@ class SocketHost final : public Rendezvous {
   Members members_;         // by rank; none at 0, and none where a worker has not come or is gone
   std::vector<bool> came_;  // by rank; also of those who are gone
   const WallTime gathered_by_;
-  std::size_t held_ = 0;    // bytes of this exchange
+  std::size_t held_ = 0;  // bytes of this exchange
 };
 
 SocketHost::SocketHost(const Job& job, Duration patience)

@@ -212,8 +212,8 @@ TEST(Convergence, ModelsStayTogetherAndMeetAtEverySync) {
   }
 }
 
-// Mean over steps and coordinates of the variance of 64 models after mixing, where every worker adds
-// unit noise before each. Nobody is late.
+// Mean over steps and coordinates of the variance of 64 models after mixing, where every worker
+// adds unit noise before each. Nobody is late.
 double variance_under_noise(const Row& row, std::optional<std::uint32_t> sync_period,
                             std::uint64_t seed) {
   constexpr std::size_t kMany = 64;
