@@ -75,7 +75,7 @@ class Application {
   virtual Task<void> apart(std::function<void()> work) = 0;
 
   // Told once, before the first step; valid until end_holding().
-  virtual void begin_holding(ReadHeld /*read*/) {}
+  virtual void begin_holding(const ReadHeld& /*read*/) {}
   virtual void end_holding() {}
 
   // Whether compute_in_parts() is there, for rows that wait for everyone and send gradients, or are

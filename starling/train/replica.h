@@ -98,7 +98,7 @@ class Replica final : public comm::Application {
   bool update_at_once(const comm::Update& update) override;
   void weighs(double push_weight) override { push_weight_ = push_weight; }
   Task<void> apart(std::function<void()> work) override { return desk_.run(std::move(work)); }
-  void begin_holding(comm::ReadHeld read) override { read_held_ = std::move(read); }
+  void begin_holding(const comm::ReadHeld& read) override { read_held_ = read; }
   void end_holding() override { read_held_ = {}; }
   bool streams() const override;
   void begin_streaming(comm::Streaming& streaming) override { streaming_ = &streaming; }
