@@ -58,6 +58,13 @@ void require_free(const std::string& where, const Words& words) {
   }
 }
 
+// A flat model computes nothing: it has no accuracy.
+void require_evaluation(const std::string& where, Words words) {
+  const std::string model = take(words, "--model").value_or("");
+  require(!model.starts_with("flat:"),
+          "{}: --model {} cannot be evaluated: there is nothing to compare", where, model);
+}
+
 Configuration parse_run(const std::string& text, const Words& common) {
   const std::size_t colon = text.find(':');
   require(colon != std::string::npos, "--run '{}': NAME: WORDS is expected", text);
@@ -69,6 +76,7 @@ Configuration parse_run(const std::string& text, const Words& common) {
   Configuration configuration{.name = name[0], .own = split_words(text.substr(colon + 1))};
   require_free("--run " + name[0], configuration.own);
   configuration.words = with_own(common, configuration.own);
+  require_evaluation("--run " + name[0], configuration.words);
   return configuration;
 }
 
@@ -225,7 +233,7 @@ void print(const Request& request, const Comparison& comparison, const Compariso
                                : fmt::format("fixed time, as long as {} took", comparison.baseline),
                            time, facts));
   }
-  fmt::print("{}\n{}\n", legend_of_comparison(facts), plot.string());
+  fmt::print("{}\n{}\n", legend_of_comparison(iterations, time, facts), plot.string());
 }
 
 void run(const Request& request, const Words& common) {

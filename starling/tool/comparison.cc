@@ -294,8 +294,10 @@ void Contest::note(std::vector<Outcomes>& outcomes, const Run& run,
 std::optional<double> Contest::step_seconds(std::size_t index, std::uint64_t seed) {
   Words words = comparison_.configurations[index].words;
   take(words, "--eval-every");
+  // A schedule in samples may be longer than a probe, and a rate that needs one would diverge.
   words = with_own(words, {"--steps", fmt::format("{}", kProbeSteps + kProbeWarmUp),
-                           "--warm-up-steps", fmt::format("{}", kProbeWarmUp), "--no-evaluation"});
+                           "--warm-up-steps", fmt::format("{}", kProbeWarmUp), "--no-evaluation",
+                           "--lr-schedule", "constant", "--lr", "0"});
   const Run run{index, seed, Kind::Probe};
   const StoredRun probe = stored(run, std::move(words));
   // Whatever the folder had a step from keeps its word: runs of fixed time rest on it.

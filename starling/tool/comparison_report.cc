@@ -41,8 +41,12 @@ const MeasuredRun* run_of(const Outcomes* outcomes, std::uint64_t seed) {
   return found == outcomes->runs.end() ? nullptr : &*found;
 }
 
-// Of the pair whose baseline this is; nothing without one that has a loss.
-std::optional<double> target_of(const MeasuredRun* baseline, const Yardstick& yardstick) {
+// Of a run and the baseline of its pair; nothing without one that has a loss, nor without a curve.
+std::optional<double> target_of(const MeasuredRun& run, const MeasuredRun* baseline,
+                                const Yardstick& yardstick) {
+  if (!has_curve(run)) {
+    return std::nullopt;
+  }
   if (yardstick.target_loss || baseline == nullptr) {
     return yardstick.target_loss;
   }
@@ -72,7 +76,7 @@ void compare_with(Row& row, const Outcomes* baseline, const Yardstick& yardstick
   Values times;
   for (const MeasuredRun& run : row.outcomes->runs) {
     const MeasuredRun* other = run_of(baseline, run.seed);
-    const std::optional<double> target = target_of(other, yardstick);
+    const std::optional<double> target = target_of(run, other, yardstick);
     const std::optional<double> time = target ? time_to_loss(run, *target) : std::nullopt;
     row.targets += target ? 1 : 0;
     row.times_to_loss.push_back(time);
@@ -93,7 +97,8 @@ void compare_with(Row& row, const Outcomes* baseline, const Yardstick& yardstick
     }
   }
   row.reached = times.size();
-  row.time_to_loss = times.size() == row.outcomes->runs.size() ? estimate(times) : std::nullopt;
+  const bool all_reached = row.targets > 0 && row.reached == row.targets;
+  row.time_to_loss = all_reached ? estimate(times) : std::nullopt;
   if (row.is_baseline) {
     return;
   }

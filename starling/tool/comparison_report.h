@@ -63,7 +63,7 @@ struct Row {
   std::vector<std::optional<double>> times_to_loss{};
   std::size_t targets = 0;  // runs of which there is one
   std::size_t reached = 0;
-  std::optional<Estimate> time_to_loss{};        // if all runs reached it
+  std::optional<Estimate> time_to_loss{};        // if all that have a target did
   std::optional<Estimate> time_to_loss_ratio{};  // if those of all pairs did, both
   Pace pace = Pace::None;
 };

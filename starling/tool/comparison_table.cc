@@ -46,6 +46,11 @@ std::string no_verdict(const Row& row, std::size_t seeds) {
   return fmt::format("no verdict ({} pair{})", row.pairs, row.pairs == 1 ? "" : "s");
 }
 
+// Behind what is said of some of the seeds only.
+std::string pairs_text(const Row& row, std::size_t seeds) {
+  return row.pairs < seeds ? fmt::format(" ({} of {} pairs)", row.pairs, seeds) : "";
+}
+
 std::string verdict_text(const Row& row, std::size_t seeds) {
   if (row.is_baseline) {
     return "";
@@ -53,7 +58,8 @@ std::string verdict_text(const Row& row, std::size_t seeds) {
   if (row.verdict == Verdict::None) {
     return no_verdict(row, seeds);
   }
-  return fmt::format("{}{}", name_of(row.verdict), row.off_budget > 0 ? " (off budget)" : "");
+  return fmt::format("{}{}{}", name_of(row.verdict), pairs_text(row, seeds),
+                     row.off_budget > 0 ? " (off budget)" : "");
 }
 
 // How many seconds, or how many runs did not reach it.
@@ -66,7 +72,7 @@ std::string loss_time_text(const Row& row) {
              : fmt::format("not reached ({} of {})", row.targets - row.reached, row.targets);
 }
 
-std::string pace_text(const Row& row) {
+std::string pace_text(const Row& row, std::size_t seeds) {
   if (row.is_baseline) {
     return "baseline";
   }
@@ -74,7 +80,9 @@ std::string pace_text(const Row& row) {
     return "-";
   }
   const std::string ratio = text_of(row.time_to_loss_ratio, 1, 2);
-  return row.pace == Pace::None ? ratio : fmt::format("{} {}", ratio, name_of(row.pace));
+  return row.pace == Pace::None
+             ? ratio
+             : fmt::format("{} {}{}", ratio, name_of(row.pace), pairs_text(row, seeds));
 }
 
 using Cells = std::vector<std::string>;
@@ -121,12 +129,12 @@ std::string quality_table(const std::vector<Row>& rows, std::size_t seeds) {
   return table_of(lines, 6);
 }
 
-std::string speed_table(const std::vector<Row>& rows) {
+std::string speed_table(const std::vector<Row>& rows, std::size_t seeds) {
   std::vector<Cells> lines = {{"", "time to loss, s", "sooner, x", "speed, x", "samples/s",
                                "ms/step", "steps", "time, s", "waiting, %", "stale, %",
                                "consensus"}};
   for (const Row& row : rows) {
-    lines.push_back({row.outcomes->name, loss_time_text(row), pace_text(row),
+    lines.push_back({row.outcomes->name, loss_time_text(row), pace_text(row, seeds),
                      row.is_baseline ? "baseline" : text_of(row.speed_ratio, 1, 2),
                      mean_text(row.samples_per_second, 1, 0), mean_text(row.step_seconds, 1e3, 2),
                      row.steps ? fmt::format("{:.0f}", row.steps->mean) : "-",
@@ -158,6 +166,26 @@ std::string remarks(const std::vector<Row>& rows) {
     }
   }
   return text.empty() ? text : "\n" + text;
+}
+
+// Of runs without a curve; empty if there are none.
+std::string evaluations_text(const std::vector<Row>& iterations, const std::vector<Row>& time) {
+  std::size_t runs = 0;
+  std::size_t single = 0;
+  for (const auto* rows : {&iterations, &time}) {
+    for (const Row& row : *rows) {
+      for (const MeasuredRun& run : row.outcomes->runs) {
+        ++runs;
+        single += has_curve(run) ? 0 : 1;
+      }
+    }
+  }
+  if (single == 0) {
+    return "";
+  }
+  return fmt::format(
+      "{}runs had one evaluation each: no time to a loss, no curves; add --eval-every\n",
+      single == runs ? "" : "some ");
 }
 
 ordered_json json_of(const std::optional<Estimate>& estimate) {
@@ -249,10 +277,11 @@ std::string text_of_comparison(const std::string& title, const std::vector<Row>&
                      seeds == 1 ? fmt::format("{}", facts.seeds.front())
                                 : fmt::format("{} to {}", facts.seeds.front(), facts.seeds.back()),
                      facts.yardstick.baseline, seeds == 1 ? "" : "; means with intervals of 95 %",
-                     quality_table(rows, seeds), speed_table(rows), remarks(rows));
+                     quality_table(rows, seeds), speed_table(rows, seeds), remarks(rows));
 }
 
-std::string legend_of_comparison(const ComparisonFacts& facts) {
+std::string legend_of_comparison(const std::vector<Row>& iterations, const std::vector<Row>& time,
+                                 const ComparisonFacts& facts) {
   const Yardstick& yardstick = facts.yardstick;
   const std::string target =
       yardstick.target_loss
@@ -264,8 +293,8 @@ std::string legend_of_comparison(const ComparisonFacts& facts) {
       "time to loss: until {}. sooner: times, against {}. waiting: of a worker's time, for "
       "others.\n"
       "stale: contributions that were not of their step. consensus: distance of the models from "
-      "their average, relative.\n",
-      100 * yardstick.margin, target, yardstick.baseline);
+      "their average, relative.\n{}",
+      100 * yardstick.margin, target, yardstick.baseline, evaluations_text(iterations, time));
 }
 
 ordered_json json_of_comparison(const std::vector<Row>& iterations, const std::vector<Row>& time,

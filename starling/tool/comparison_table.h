@@ -24,10 +24,12 @@ struct ComparisonFacts {
 std::string text_of_comparison(const std::string& title, const std::vector<Row>& rows,
                                const ComparisonFacts& facts);
 
-// What the columns mean.
-std::string legend_of_comparison(const ComparisonFacts& facts);
+// What the columns mean, and what is missing if runs have no curve. Rows may be empty: that budget
+// was not asked for.
+std::string legend_of_comparison(const std::vector<Row>& iterations, const std::vector<Row>& time,
+                                 const ComparisonFacts& facts);
 
-// Rows may be empty: that budget was not asked for.
+// Of the same rows.
 nlohmann::ordered_json json_of_comparison(const std::vector<Row>& iterations,
                                           const std::vector<Row>& time,
                                           const ComparisonFacts& facts);

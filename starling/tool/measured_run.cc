@@ -56,7 +56,12 @@ bool is_off_budget(const MeasuredRun& run) {
   return run.budget && std::abs(run.seconds / *run.budget - 1) > kTolerance;
 }
 
+bool has_curve(const MeasuredRun& run) { return run.evaluations.size() > 1; }
+
 std::optional<double> time_to_loss(const MeasuredRun& run, double target) {
+  if (!has_curve(run)) {
+    return std::nullopt;
+  }
   const MeasuredRun::Evaluation* before = nullptr;
   for (const MeasuredRun::Evaluation& now : run.evaluations) {
     if (now.loss && *now.loss <= target) {

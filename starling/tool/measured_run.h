@@ -44,8 +44,11 @@ MeasuredRun measured_run(const nlohmann::json& summary);
 // not as fast as when its step was measured.
 bool is_off_budget(const MeasuredRun& run);
 
+// Whether it was evaluated more than once: otherwise nobody knows when it came where it ended.
+bool has_curve(const MeasuredRun& run);
+
 // When the test loss first was `target` or less, between two evaluations by a straight line; that
-// of the first evaluation if it was less already. None: not reached.
+// of the first evaluation if it was less already. None: not reached, or no curve.
 std::optional<double> time_to_loss(const MeasuredRun& run, double target);
 
 }  // namespace starling::tool

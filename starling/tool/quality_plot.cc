@@ -219,7 +219,7 @@ std::string draw_panel(const PlotPanel& panel, double x, double y, int number) {
 std::string draw_legend(const std::vector<PlotCurve>& curves, double y, const std::string& note) {
   std::string out;
   for (std::size_t i = 0; i < curves.size(); ++i) {
-    const Look& look = look_of(i);
+    const Look look = look_of(i);
     const double at = y + kLegendRow * static_cast<double>(i);
     out += fmt::format(
         "<path class=\"line\" stroke=\"{}\" stroke-dasharray=\"{}\" d=\"M{:.1f},{:.1f}h60\"/>\n"

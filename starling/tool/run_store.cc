@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <fstream>
 #include <system_error>
@@ -39,27 +38,6 @@ std::optional<json> read(const fs::path& file) {
   return value;
 }
 
-// An option with its value, from either of them on.
-std::string part_of(const Words& words, std::size_t at) {
-  if (at >= words.size()) {
-    return "nothing";
-  }
-  const auto is_option = [&](std::size_t i) { return words[i].starts_with('-'); };
-  if (!is_option(at) && at > 0 && is_option(at - 1)) {
-    --at;
-  }
-  const bool has_value = is_option(at) && at + 1 < words.size() && !is_option(at + 1);
-  return has_value ? fmt::format("'{} {}'", words[at], words[at + 1])
-                   : fmt::format("'{}'", words[at]);
-}
-
-// The first words that are not the same.
-std::string difference_of(const Words& now, const Words& then) {
-  const auto [a, b] = std::mismatch(now.begin(), now.end(), then.begin(), then.end());
-  return fmt::format("{} then, {} now", part_of(then, static_cast<std::size_t>(b - then.begin())),
-                     part_of(now, static_cast<std::size_t>(a - now.begin())));
-}
-
 }  // namespace
 
 std::optional<json> summary_of(const StoredRun& run) {
@@ -70,9 +48,9 @@ std::optional<json> summary_of(const StoredRun& run) {
     return std::nullopt;
   }
   std::optional<json> summary = read(run.folder / "summary.json");
-  const auto words = record->at("words").get<Words>();
-  require(!summary || words == run.words, "{} was run with other words ({}); choose another --out",
-          run.folder.string(), difference_of(run.words, words));
+  const std::string difference = difference_of(run.words, record->at("words").get<Words>());
+  require(!summary || difference.empty(), "{} was run with other words ({}); choose another --out",
+          run.folder.string(), difference);
   return summary;
 }
 

@@ -25,8 +25,8 @@ struct StoredRun {
   std::filesystem::path record() const { return folder.string() + ".json"; }
 };
 
-// Its summary if it came to its end. Throws Error{Input} if it did so with other words, naming the
-// difference, or if what is there was not started from here.
+// Its summary if it came to its end. Throws Error{Input} if it did so with words of another
+// meaning, naming the difference, or if what is there was not started from here.
 std::optional<nlohmann::json> summary_of(const StoredRun& run);
 
 // Forgets what an earlier attempt left, and notes its words.

@@ -21,7 +21,15 @@ constexpr Look kLooks[] = {
 
 }  // namespace
 
-const Look& look_of(std::size_t number) { return kLooks[number % std::size(kLooks)]; }
+// Where colours come again, dashes have moved on by one and marks by two: any two of the three tell
+// looks apart.
+Look look_of(std::size_t number) {
+  constexpr std::size_t kCount = std::size(kLooks);
+  const std::size_t shift = number / kCount;
+  return {.colour = kLooks[number % kCount].colour,
+          .dashes = kLooks[(number + shift) % kCount].dashes,
+          .mark = kLooks[(number + 2 * shift) % kCount].mark};
+}
 
 std::string escaped(const std::string& text) {
   std::string safe;

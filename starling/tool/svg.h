@@ -25,7 +25,8 @@ struct Look {
   const char* dashes;
   const char* mark;  // a path around 0, 0
 };
-const Look& look_of(std::size_t number);
+// The first 49 differ, without their colour too.
+Look look_of(std::size_t number);
 
 // About `count` round numbers from `low` to `high`, in steps of 1, 2 or 5 times a power of ten.
 // Requires: low < high.

@@ -1,5 +1,7 @@
 #include "starling/tool/words.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "starling/base/error.h"
@@ -37,6 +39,44 @@ void remove_option(Words& words, const std::string& name) {
     const auto at = words.begin() + static_cast<std::ptrdiff_t>(i);
     words.erase(at, at + (has_value ? 2 : 1));
   }
+}
+
+// With all words up to the next; without a name: those before the first.
+struct Option {
+  std::string name{};
+  Words values{};
+  bool operator==(const Option&) const = default;
+};
+
+// By name; those of the same name in their order.
+std::vector<Option> options_of(const Words& words) {
+  std::vector<Option> options;
+  for (const std::string& word : words) {
+    if (!is_option(word)) {
+      if (options.empty()) {
+        options.emplace_back();
+      }
+      options.back().values.push_back(word);
+      continue;
+    }
+    const std::string name = name_of_option(word);
+    Option& option = options.emplace_back();
+    option.name = name == "-n" ? "--workers" : name;
+    if (word != name) {
+      option.values.push_back(word.substr(name.size() + (word.starts_with("--") ? 1 : 0)));
+    }
+  }
+  std::stable_sort(options.begin(), options.end(),
+                   [](const Option& a, const Option& b) { return a.name < b.name; });
+  return options;
+}
+
+std::string text_of(const Option& option) {
+  Words words = option.values;
+  if (!option.name.empty()) {
+    words.insert(words.begin(), option.name);
+  }
+  return fmt::format("'{}'", join_words(words));
 }
 
 bool is_plain(const std::string& word) {
@@ -111,6 +151,20 @@ Words with_own(Words common, const Words& own) {
   }
   common.insert(common.end(), own.begin(), own.end());
   return common;
+}
+
+std::string difference_of(const Words& now, const Words& then) {
+  const std::vector<Option> ours = options_of(now);
+  const std::vector<Option> theirs = options_of(then);
+  const auto [a, b] = std::mismatch(ours.begin(), ours.end(), theirs.begin(), theirs.end());
+  if (a == ours.end() && b == theirs.end()) {
+    return "";
+  }
+  // Of two names the one that comes first is missing on the other side.
+  const bool is_now = a != ours.end() && (b == theirs.end() || a->name <= b->name);
+  const bool was_then = b != theirs.end() && (a == ours.end() || b->name <= a->name);
+  return fmt::format("{} then, {} now", was_then ? text_of(*b) : "nothing",
+                     is_now ? text_of(*a) : "nothing");
 }
 
 }  // namespace starling::tool

@@ -23,4 +23,9 @@ std::optional<std::string> take(Words& words, const std::string& option);
 // and so are --epochs and --steps: both say how long.
 Words with_own(Words common, const Words& own);
 
+// The first option that differs: "'--lr 0.1' then, nothing now". Empty: they mean the same, which
+// is the same options with the same values in any order, but for those of one that is given twice.
+// "--x=v" is "--x v", and -n is --workers.
+std::string difference_of(const Words& now, const Words& then);
+
 }  // namespace starling::tool

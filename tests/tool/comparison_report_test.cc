@@ -4,6 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
 
 #include "starling/base/error.h"
 #include "starling/tool/comparison_table.h"
@@ -77,6 +80,18 @@ TEST(TimeToLoss, SkipsLossesThatAreNotFinite) {
   EXPECT_DOUBLE_EQ(time_to_loss(measured_run(broken), 1.0).value(), 10);
 }
 
+// Evaluated in the end only.
+MeasuredRun run_without_curve(int seed, double accuracy, double loss) {
+  json blunt = summary(seed, accuracy, loss);
+  blunt["evaluations"].erase(std::size_t{0});
+  return measured_run(blunt);
+}
+
+TEST(TimeToLoss, NeedsTwoEvaluations) {
+  EXPECT_FALSE(time_to_loss(run_without_curve(0, 0.8, 0.5), 0.5));
+  EXPECT_FALSE(time_to_loss(run_without_curve(0, 0.8, 0.5), 2.0));
+}
+
 Outcomes outcomes(const std::string& name, std::vector<MeasuredRun> runs) {
   return {.name = name, .words = {}, .runs = std::move(runs)};
 }
@@ -117,6 +132,68 @@ TEST(Rows, TakeTheTimeToWhatTheBaselineReaches) {
   // Of a seed without a baseline nothing was there to reach.
   EXPECT_EQ(rows[3].targets, 1u);
   EXPECT_TRUE(has(text_of_comparison("t", rows, facts), "not reached (1 of 1)"));
+}
+
+// The third run has no baseline to reach; those that have one reached it.
+TEST(Rows, TakeTheTimeOfThoseWithATarget) {
+  const std::vector<Outcomes> both = {
+      outcomes("base", {run_with(0, 0.8, 0.5), run_with(1, 0.9, 0.5)}),
+      outcomes("other", {run_with(0, 0.8, 0.4), run_with(1, 0.9, 0.4), run_with(7, 0.9, 0.4)})};
+  const std::vector<Row> rows = rows_of(both, {.baseline = "base", .margin = 0.005});
+  EXPECT_EQ(rows[1].targets, 2u);
+  ASSERT_TRUE(rows[1].time_to_loss);
+  EXPECT_NEAR(rows[1].time_to_loss->mean, 9.5, 1e-9);
+  const ComparisonFacts facts{.words = {}, .seeds = {0, 1, 7}, .yardstick = {.baseline = "base"}};
+  EXPECT_FALSE(has(text_of_comparison("t", rows, facts), "not reached"));
+}
+
+TEST(Rows, OfRunsWithOneEvaluationHaveNoTimeToALoss) {
+  const std::vector<Outcomes> both = {
+      outcomes("base", {run_without_curve(0, 0.8, 0.5), run_without_curve(1, 0.9, 0.5)}),
+      outcomes("other", {run_without_curve(0, 0.8, 0.4), run_without_curve(1, 0.9, 0.6)})};
+  const std::string remark = "runs had one evaluation each: no time to a loss, no curves";
+  for (const std::optional<double> loss : {std::optional<double>(), std::optional(1.0)}) {
+    const Yardstick yardstick{.baseline = "base", .margin = 0.005, .target_loss = loss};
+    const ComparisonFacts facts{.words = {}, .seeds = {0, 1}, .yardstick = yardstick};
+    const std::vector<Row> rows = rows_of(both, yardstick);
+    EXPECT_EQ(rows[1].targets, 0u);
+    EXPECT_FALSE(rows[1].time_to_loss);
+    EXPECT_EQ(rows[1].pace, Pace::None);
+    EXPECT_FALSE(has(text_of_comparison("t", rows, facts), "not reached"));
+    const std::string legend = legend_of_comparison(rows, rows, facts);  // of both budgets
+    EXPECT_TRUE(has(legend, "\n" + remark)) << legend;
+    EXPECT_EQ(legend.find(remark), legend.rfind(remark)) << legend;
+  }
+}
+
+TEST(Rows, SayThatSomeRunsHaveOneEvaluation) {
+  const Yardstick yardstick{.baseline = "base", .margin = 0.005};
+  const ComparisonFacts facts{.words = {}, .seeds = {0}, .yardstick = yardstick};
+  std::vector<Outcomes> both = {outcomes("base", {run_with(0, 0.8, 0.5)}),
+                                outcomes("other", {run_with(0, 0.8, 0.5)})};
+  EXPECT_FALSE(has(legend_of_comparison(rows_of(both, yardstick), {}, facts), "--eval-every"));
+  both[1].runs = {run_without_curve(0, 0.8, 0.5)};
+  EXPECT_TRUE(has(legend_of_comparison(rows_of(both, yardstick), {}, facts),
+                  "some runs had one evaluation each"));
+}
+
+TEST(Rows, OfSomeSeedsSayOfHowMany) {
+  std::vector<Outcomes> both = {outcomes("base", {}), outcomes("other", {})};
+  for (int seed = 0; seed < 5; ++seed) {
+    both[0].runs.push_back(run_with(seed, 0.8, 0.5));
+    if (seed < 2) {
+      both[1].runs.push_back(run_with(seed, 0.8, 0.4));
+    }
+  }
+  const Yardstick yardstick{.baseline = "base", .margin = 0.005};
+  const std::vector<Row> rows = rows_of(both, yardstick);
+  ComparisonFacts facts{.words = {}, .seeds = {0, 1, 2, 3, 4}, .yardstick = yardstick};
+  const std::string text = text_of_comparison("t", rows, facts);
+  EXPECT_TRUE(has(text, "equal (2 of 5 pairs)")) << text;
+  EXPECT_TRUE(has(text, "sooner (2 of 5 pairs)")) << text;
+  EXPECT_EQ(json_of_comparison(rows, {}, facts)["configurations"][1]["pairs"], 2);
+  facts.seeds = {0, 1};
+  EXPECT_FALSE(has(text_of_comparison("t", rows, facts), "pairs)"));
 }
 
 TEST(Rows, TakeTheTimeToAGivenLoss) {

@@ -4,6 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <set>
+#include <string>
+#include <utility>
 
 #include "starling/tool/svg.h"
 #include "tests/tool/tool.h"
@@ -72,6 +75,19 @@ TEST(Plot, LinesDifferInDashes) {
   const std::string svg = draw_plot("", {{panel_of("")}});
   for (const char* dashes : {"stroke-dasharray=\"none\"", "stroke-dasharray=\"7,3\""}) {
     EXPECT_TRUE(has(svg, dashes)) << dashes;
+  }
+}
+
+// Those of seven, and of seven times as many: by any two of colour, dashes and mark.
+TEST(Look, OfFortyNineCurvesIsNeverTheSame) {
+  std::set<std::pair<std::string, std::string>> without_colour;
+  std::set<std::pair<std::string, std::string>> without_dashes;
+  std::set<std::pair<std::string, std::string>> without_mark;
+  for (std::size_t i = 0; i < 49; ++i) {
+    const Look look = look_of(i);
+    EXPECT_TRUE(without_colour.emplace(look.dashes, look.mark).second) << i;
+    EXPECT_TRUE(without_dashes.emplace(look.colour, look.mark).second) << i;
+    EXPECT_TRUE(without_mark.emplace(look.colour, look.dashes).second) << i;
   }
 }
 

@@ -34,6 +34,35 @@ TEST(Words, OfAConfigurationGoBeforeThoseOfAll) {
   EXPECT_EQ(with_own(common, {}), common);
 }
 
+TEST(Words, MeanTheSameInAnyOrderAndSpelling) {
+  const Words then = {"images", "--seed", "0", "-n", "4", "--lr", "0.1", "--bf16"};
+  EXPECT_EQ(difference_of(then, then), "");
+  for (const char* now :
+       {"images --seed 0 --bf16 --lr 0.1 -n 4", "images --lr=0.1 --seed=0 --bf16 -n4",
+        "images --bf16 --workers 4 --seed 0 --lr 0.1",
+        "images --workers=4 --lr=0.1 --seed 0 --bf16"}) {
+    EXPECT_EQ(difference_of(split_words(now), then), "") << now;
+  }
+}
+
+TEST(Words, ThatDifferAreNamed) {
+  const auto difference = [](const char* now, const char* then) {
+    return difference_of(split_words(now), split_words(then));
+  };
+  EXPECT_EQ(difference("images --lr=0.2 -n 4", "images -n 4 --lr 0.1"),
+            "'--lr 0.1' then, '--lr 0.2' now");
+  EXPECT_EQ(difference("images -n 4 --batch 32", "images -n 4"), "nothing then, '--batch 32' now");
+  EXPECT_EQ(difference("images -n 4", "images --bf16 -n 4"), "'--bf16' then, nothing now");
+  EXPECT_EQ(difference("images --batch 4", "images --window 4"), "nothing then, '--batch 4' now");
+  EXPECT_EQ(difference("images", "texts"), "'texts' then, 'images' now");
+  EXPECT_EQ(difference("images --x=", "images --x"), "'--x' then, '--x ''' now");
+  // Which of two values is the last one matters, and so does what follows which option.
+  EXPECT_EQ(difference("images --x 1 --x 2", "images --x 2 --x 1"), "'--x 2' then, '--x 1' now");
+  EXPECT_EQ(difference("images --x 1 --x 2", "images --x 1"), "nothing then, '--x 2' now");
+  EXPECT_NE(difference("images --x 1 --y 2", "images --x 2 --y 1"), "");
+  EXPECT_NE(difference("images --x 1 b --y 2", "images --x 1 --y 2 b"), "");
+}
+
 TEST(Words, AreTakenWithTheirValue) {
   Words words = {"images", "--lr", "0.1", "--out=x", "--last"};
   EXPECT_EQ(take(words, "--out"), "x");

@@ -69,6 +69,20 @@ TEST(CompareCommand, PassesOnWhatTheTrainerRefuses) {
   EXPECT_FALSE(fs::exists(folder.path() / "c"));
 }
 
+// What is run in the end counts: a model of its own goes before that of all.
+TEST(CompareCommand, RefusesModelsThatCannotBeEvaluated) {
+  const TemporaryFolder folder;
+  const std::string out = fmt::format("compare --out '{}/c' ", folder.path().string());
+  const std::string sleep = " --emulate-compute 0.001:0.001";
+  expect_refused(out + "--run 'a: --lr 1' --run 'b: --model flat:100' -- images -n 2" + sleep,
+                 {"--run b", "--model flat:100", "nothing to compare"});
+  expect_refused(out + "--run 'a: --lr 1' -- images -n 2 --model=flat:100" + sleep,
+                 {"--run a", "--model flat:100", "nothing to compare"});
+  expect_refused(out + "--run 'a: --model mlp --modle x' -- images -n 2 --model flat:100" + sleep,
+                 {"--run a", "'--modle'"});
+  EXPECT_FALSE(fs::exists(folder.path() / "c"));
+}
+
 pid_t tool_of(const fs::path& folder) {
   for (const auto& entry : fs::directory_iterator("/proc")) {
     const std::string command = text_of(entry.path() / "cmdline");
@@ -200,6 +214,39 @@ TEST(CompareCommand, GoesOnWhereItWasInterrupted) {
   expect_budget_of_time(folder);
 }
 
+// A warm-up of 75 steps, of which a probe has 70.
+TEST(CompareCommand, ProbesWithoutTheScheduleOfTheLearningRate) {
+  const TemporaryFolder temporary;
+  const fs::path folder = temporary.path() / "c";
+  const Output result = run(
+      fmt::format("compare --out '{}' --run 'a: --algorithm all-reduce' --seeds 1 --budget time "
+                  "--seconds 3 -- images -n 2 --batch 8 --lr 0.02 --lr-schedule cosine:1200",
+                  folder.string()));
+  ASSERT_EQ(result.code, 0) << result.err;
+  const json probe = json::parse(text_of(folder / "a/probe-seed-0/config.json"));
+  EXPECT_EQ(probe.at("lr_schedule"), "constant");
+  EXPECT_EQ(probe.at("lr"), 0.0);
+  const json whole = json::parse(text_of(folder / "a/time-seed-0/config.json"));
+  EXPECT_EQ(whole.at("lr_schedule"), "cosine:1200");
+  EXPECT_EQ(whole.at("lr"), 0.02);
+}
+
+TEST(CompareCommand, KeepsRunsWhoseWordsMeanTheSame) {
+  const TemporaryFolder temporary;
+  const std::string out =
+      fmt::format("compare --seeds 1 --json --out '{}/c' ", temporary.path().string());
+  const Output first = run(out + "--run 'a: --lr 0.02 --bf16' -- images -n 2 --steps 4");
+  ASSERT_EQ(first.code, 0) << first.err;
+  for (const char* same : {"--run 'a: --bf16 --lr=0.02' -- images --steps 4 --workers 2",
+                           "--run 'a: --steps 4' -- images --lr 0.02 -n2 --bf16"}) {
+    const Output again = run(out + same);
+    EXPECT_EQ(again.code, 0) << again.err;
+    EXPECT_EQ(again.err, "") << same;  // nothing was run
+  }
+  expect_refused(out + "--run 'a: --bf16 --lr=0.03' -- images --steps 4 -n 2",
+                 {"a/seed-0", "other words ('--lr 0.02' then, '--lr 0.03' now)"});
+}
+
 // A rate that makes numbers infinite is no wrong input: it is found out.
 TEST(CompareCommand, GoesOnWhenARunFails) {
   const TemporaryFolder temporary;
@@ -209,8 +256,8 @@ TEST(CompareCommand, GoesOnWhenARunFails) {
                       "--baseline mild -- images -n 2 --steps 12",
                       folder.string()));
   EXPECT_EQ(result.code, 1) << result.err;
-  for (const char* part :
-       {"0, 1 failed", "wild, seed 0 failed: worker", "wild/seed-0.log", "baseline"}) {
+  for (const char* part : {"0, 1 failed", "wild, seed 0 failed: worker", "wild/seed-0.log",
+                           "baseline", "runs had one evaluation each"}) {
     EXPECT_TRUE(has(result.out, part)) << part << " is not in\n" << result.out;
   }
   EXPECT_TRUE(fs::exists(folder / "mild/seed-0/summary.json"));
