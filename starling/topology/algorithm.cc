@@ -83,6 +83,10 @@ bool has_peers(const Algorithm& algorithm, std::string_view schedule) {
          schedule == "base-k";
 }
 
+bool is_eager(const Algorithm& algorithm) {
+  return algorithm.missing == Missing::AccumulatedGradients;
+}
+
 std::optional<std::uint32_t> default_sync_period(const Algorithm& algorithm) {
   return algorithm.cadence == Cadence::EveryStep ? std::nullopt : std::optional(10U);
 }

@@ -54,6 +54,10 @@ bool has_orders(const Algorithm& algorithm);
 // Whether it matters to how many peers each worker sends, on that schedule (empty: its own).
 bool has_peers(const Algorithm& algorithm, std::string_view schedule);
 
+// Eager-SGD: gradients are averaged with whoever is there, and nothing averages models, which drift
+// apart.
+bool is_eager(const Algorithm& algorithm);
+
 // WAGMA's tau, local SGD's H, if none is given; none: the algorithm has no syncs.
 std::optional<std::uint32_t> default_sync_period(const Algorithm& algorithm);
 

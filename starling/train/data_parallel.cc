@@ -4,7 +4,6 @@
 #include <torch/optim/optimizer.h>
 
 #include <chrono>
-#include <cmath>
 #include <future>
 
 #include "starling/base/error.h"
@@ -16,6 +15,7 @@
 #include "starling/train/assembly.h"
 #include "starling/train/desk.h"
 #include "starling/train/flat_layout.h"
+#include "starling/train/model_average.h"
 #include "starling/train/module_parameters.h"
 #include "starling/train/plan_of_rounds.h"
 #include "starling/train/replica.h"
@@ -25,24 +25,6 @@ namespace {
 
 ParameterGroup by_dimensions(std::string_view, std::size_t dimensions) {
   return {.lr_factor = 1, .decay_factor = dimensions < 2 ? 0.0 : 1.0};
-}
-
-template <typename T>
-double squared_distance(const T* a, const T* b, std::size_t size) {
-  double sum = 0;
-  for (std::size_t i = 0; i < size; ++i) {
-    const double difference = static_cast<double>(a[i]) - static_cast<double>(b[i]);
-    sum += difference * difference;
-  }
-  return sum;
-}
-
-double squared_distance(comm::ConstBuffer a, comm::ConstBuffer b) {
-  return a.type == comm::Type::Float64
-             ? squared_distance(reinterpret_cast<const double*>(a.blob.data),
-                                reinterpret_cast<const double*>(b.blob.data), a.elements())
-             : squared_distance(reinterpret_cast<const float*>(a.blob.data),
-                                reinterpret_cast<const float*>(b.blob.data), a.elements());
 }
 
 }  // namespace
@@ -62,6 +44,8 @@ class DataParallel::Impl {
     require(options_.batch > 0, "a batch of {} samples", options_.batch);
     require(options_.clip == Clip::None || options_.clip_norm > 0, "clipping to a norm of {}",
             options_.clip_norm);
+    require(options_.model_sync == 0 || (options_.steps && is_eager()),
+            "model syncs are for eager-SGD, and for as many steps on every worker");
     for (const ParameterFacts& parameter : parameters_.facts()) {
       groups_.push_back((options_.group_of ? options_.group_of : by_dimensions)(
           parameter.name, parameter.dimensions));
@@ -116,6 +100,7 @@ class DataParallel::Impl {
 
   void accumulate(const std::function<at::Tensor()>& loss) {
     hears_ = false;
+    accumulates_ = true;
     loss().backward();
   }
 
@@ -148,29 +133,9 @@ class DataParallel::Impl {
       parameters_.unchanged(look);  // nobody has taken a step: all models are the same
       return {};
     }
-    const comm::Buffer model{parameters_.type(), parameters_.flat()};
-    const comm::PoolMemory own_memory = workers_.memory(model.blob.size);
-    const comm::PoolMemory mean_memory = workers_.memory(model.blob.size);
-    const comm::Buffer own{model.type, own_memory.blob().slice(0, model.blob.size)};
-    const comm::Buffer mean{model.type, mean_memory.blob().slice(0, model.blob.size)};
-    arithmetic_.copy(own.blob, model.blob, kernels::Store::Cached);
-    const std::size_t members = assembly_.sum({own.type, own.blob}, mean);
-    const std::array<comm::ConstBlob, 1> sum = {mean.blob};
-    const std::array<double, 1> share = {1.0 / static_cast<double>(members)};
-    arithmetic_.mix(mean.type, mean.blob, sum, share);
-    const Consensus consensus = distance({own.type, own.blob}, {mean.type, mean.blob}, members);
-
-    const std::vector<double> own_buffers = parameters_.buffers();
-    std::vector<double> mean_buffers(own_buffers.size());
-    if (!own_buffers.empty()) {
-      const std::size_t count =
-          assembly_.sum(comm::input(std::span(own_buffers)), comm::output(std::span(mean_buffers)));
-      for (double& value : mean_buffers) {
-        value /= static_cast<double>(count);
-      }
-    }
-    look_at({mean.blob, mean_buffers}, {own.blob, own_buffers},
-            [&] { parameters_.unchanged(look); });
+    const ModelAverage average(assembly_, workers_, parameters_);
+    const Consensus consensus = average.distance();
+    average.look([&] { parameters_.unchanged(look); });
     return consensus;
   }
 
@@ -192,10 +157,13 @@ class DataParallel::Impl {
     const comm::Blob flat = parameters_.flat();
     const std::vector<std::byte> own(flat.data, flat.data + flat.size);
     const std::vector<double> buffers = parameters_.buffers();
-    look_at({{held.data(), held.size()}, buffers}, {{own.data(), own.size()}, buffers}, look);
+    look_at(parameters_, {{held.data(), held.size()}, buffers}, {{own.data(), own.size()}, buffers},
+            look);
   }
 
   State state() {
+    require(!accumulates_,
+            "a state between the micro-batches of a step: their gradients would be lost");
     State state;
     state.step = steps_;
     state.samples = samples();
@@ -284,13 +252,13 @@ class DataParallel::Impl {
 
   std::string description() const {
     return fmt::format(
-        "algorithm {}\nschedule {}\ngroup size {}\npeers {}\naveraging {}\nsync period {}\ntrigger "
-        "{}\nage bound {}\nsteps "
+        "algorithm {}\nschedule {}\ngroup size {}\npeers {}\naveraging {}\nsync period {}\nmodel "
+        "sync {}\ntrigger {}\nage bound {}\nsteps "
         "{}\nbucket {}\noverlap {}\ngradient at mixed {}\nbf16 {}\nweigh samples {}\nseed "
         "{}\nfirst "
         "step {}\norder {}\n{}",
         options_.algorithm, plan_.schedule_name, options_.group_size.value_or(0), options_.peers,
-        options_.averaging, options_.sync_period.value_or(0), options_.trigger,
+        options_.averaging, options_.sync_period.value_or(0), options_.model_sync, options_.trigger,
         options_.age_bound.value_or(0), options_.steps.value_or(0), options_.bucket_bytes,
         options_.overlap, options_.gradient_at_mixed, options_.bf16, options_.weigh_samples,
         options_.seed, steps_, fmt::join(options_.order, " "), parameters_.description());
@@ -485,8 +453,12 @@ class DataParallel::Impl {
       }
     }
     ++steps_;
+    accumulates_ = false;
     skipped_ += replica_->skipped() ? 1 : 0;
     waited_ += waited;
+    if (options_.model_sync > 0 && steps_ % options_.model_sync == 0) {
+      sync_models();
+    }
     report.skipped = replica_->skipped();
     report.gradient_norm = replica_->gradient_norm();
     report.waited = std::chrono::duration_cast<Seconds>(waited);
@@ -541,51 +513,22 @@ class DataParallel::Impl {
     return Seconds(now - std::exchange(lap_, now));
   }
 
-  // --- Consensus ---
+  // --- Average models ---
 
-  struct Values {
-    comm::ConstBlob model;
-    std::span<const double> buffers;
-  };
-
-  // Runs `look` with `others` in the model, and puts the own back.
-  void look_at(const Values& others, const Values& own, const std::function<void()>& look) {
-    put(others);
-    std::exception_ptr error;
-    try {
-      look();
-    } catch (...) {
-      error = std::current_exception();
-    }
-    put(own);
-    if (error) {
-      std::rethrow_exception(error);
-    }
+  bool is_eager() const {
+    return plan_.algorithm != nullptr && topology::is_eager(*plan_.algorithm);
   }
 
-  void put(const Values& values) {
-    arithmetic_.copy(parameters_.flat(), values.model, kernels::Store::Cached);
-    for (std::size_t parameter = 0; parameter < parameters_.facts().size(); ++parameter) {
-      parameters_.moved(parameter);
-    }
-    parameters_.set_buffers(values.buffers);
-  }
-
-  Consensus distance(comm::ConstBuffer own, comm::ConstBuffer mean, std::size_t members) {
-    const double squares = assembly_.sum(squared_distance(own, mean));
-    const std::vector<std::byte> zeros(mean.blob.size);
-    const double norm =
-        std::sqrt(squared_distance(mean, {mean.type, {zeros.data(), zeros.size()}}));
-    Consensus consensus;
-    consensus.distance = std::sqrt(squares / static_cast<double>(members));
-    consensus.relative = norm == 0 ? 0 : consensus.distance / norm;
-    return consensus;
+  void sync_models() {
+    const WallTime begin = std::chrono::steady_clock::now();
+    const ModelAverage average(assembly_, workers_, parameters_);
+    average.take_over();
+    waited_ += std::chrono::steady_clock::now() - begin;
   }
 
   comm::Workers& workers_;
   Options options_;
   Optimizer optimizer_;
-  comm::KernelArithmetic arithmetic_;
   std::uint64_t series_;
   Assembly assembly_;
   ModuleParameters parameters_;
@@ -605,7 +548,8 @@ class DataParallel::Impl {
   Duration waited_{0};
   bool finished_ = false;
   bool emulates_ = false;
-  bool hears_ = false;  // gradients are those of a step
+  bool hears_ = false;        // gradients are those of a step
+  bool accumulates_ = false;  // gradients of a coming step are there
   std::vector<std::size_t> traced_;
   std::size_t next_bucket_ = 0;
   std::vector<std::size_t> missing_;    // gradients, by bucket

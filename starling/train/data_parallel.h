@@ -62,6 +62,9 @@ struct Options {
   std::uint32_t peers = 1;  // SGP: to how many each worker sends; base-k
   // WAGMA's tau, local SGD's H.
   std::optional<std::uint32_t> sync_period = std::nullopt;
+  // Eager-SGD, whose models drift apart: after every so many steps each model becomes the average
+  // of all; 0: never. Needs `steps`.
+  std::uint64_t model_sync = 0;
   // Models are averaged "after" the update, or "beside" it, where the gradient was taken (D-PSGD,
   // WAGMA, local SGD); empty: as the algorithm has it.
   std::string averaging = "";

@@ -121,6 +121,10 @@ void add_algorithm_options(CLI::App& app, ImagesOptions& o) {
                  "Everybody averages at every so many steps: WAGMA's tau, local SGD's H; "
                  "default 10")
       ->group(group);
+  app.add_option("--model-sync", o.model_sync,
+                 "Of eager-solo and eager-majority: epochs after which all models become their "
+                 "average; default 10, 0: never")
+      ->group(group);
   app.add_option("--averaging", o.averaging,
                  "Models are averaged 'after' the update, or 'beside' it, where the gradient was "
                  "taken; of d-psgd, wagma, local-sgd")

@@ -26,6 +26,8 @@ using nlohmann::ordered_json;
 using Words = std::vector<std::string_view>;
 
 constexpr double kMostSteps = 1e12;
+// As eager-SGD's paper has it.
+constexpr double kModelSyncEpochs = 10;
 
 void require_word(std::string_view option, std::string_view word, const Words& known) {
   if (std::find(known.begin(), known.end(), word) != known.end()) {
@@ -108,13 +110,17 @@ void settle_algorithm(ImagesOptions& o, std::size_t workers) {
   if (o.sync_period) {
     require_between("--sync-period", static_cast<double>(*o.sync_period), 1, 1e9);
   }
+  if (o.model_sync) {
+    require_between("--model-sync", *o.model_sync, 0, 1e6);
+  }
   if (o.age_bound) {
     require_between("--age-bound", static_cast<double>(*o.age_bound), 0, 1e9);
   }
   require_between("--bucket-bytes", static_cast<double>(o.bucket_bytes), 1, 1e12);
   if (o.algorithm == "alone") {
-    require(o.schedule.empty() && !o.group_size && !o.sync_period && o.trigger.empty() &&
-                o.averaging.empty() && !o.age_bound && !o.bf16 && !o.no_overlap && o.peers == 1,
+    require(o.schedule.empty() && !o.group_size && !o.sync_period && !o.model_sync &&
+                o.trigger.empty() && o.averaging.empty() && !o.age_bound && !o.bf16 &&
+                !o.no_overlap && o.peers == 1,
             "--algorithm alone averages nothing: it has no schedule, group, peers, sync period, "
             "trigger, order, age bound, overlap or wire format");
     return;
@@ -124,6 +130,12 @@ void settle_algorithm(ImagesOptions& o, std::size_t workers) {
     require_word("--averaging", o.averaging, {"after", "beside"});
     require(topology::has_orders(algorithm),
             "--averaging is for d-psgd, wagma and local-sgd, not for {}", o.algorithm);
+  }
+  const bool is_eager = topology::is_eager(algorithm);
+  require(is_eager || !o.model_sync,
+          "--model-sync is for eager-solo and eager-majority, not for {}", o.algorithm);
+  if (is_eager) {
+    o.model_sync = o.model_sync.value_or(kModelSyncEpochs);
   }
   require(o.peers == 1 || topology::has_peers(algorithm, o.schedule),
           "--peers is for sgp, overlapped-sgp and the schedules push and base-k");
@@ -261,6 +273,7 @@ ordered_json json_of(const ImagesOptions& o) {
           {"group_size", json_or_null(o.group_size)},
           {"peers", o.peers},
           {"sync_period", json_or_null(o.sync_period)},
+          {"model_sync", json_or_null(o.model_sync)},
           {"averaging", json_or_null(o.averaging)},
           {"trigger", json_or_null(o.trigger)},
           {"age_bound", json_or_null(o.age_bound)},

@@ -29,6 +29,8 @@ struct ImagesOptions {
   std::optional<std::int64_t> group_size = std::nullopt;
   std::int64_t peers = 1;
   std::optional<std::int64_t> sync_period = std::nullopt;
+  // Of eager rows, in epochs; 0: none.
+  std::optional<double> model_sync = std::nullopt;
   std::string averaging = "";
   std::string trigger = "";
   std::optional<std::int64_t> age_bound = std::nullopt;

@@ -6,7 +6,8 @@
 //     training_program resumes CASE …      each case in one piece, and in two
 //     training_program resumes-networks    the same with dropout, batch norm and torch's optimizers
 //     training_program rests ALGORITHM     the own model, the one at rest and the consensus;
-//     resumed training_program differs WHAT …      models that are different on worker 2
+//     resumed training_program drifts ALGORITHM    own models that become their mean at every 8th
+//     step training_program differs WHAT …      models that are different on worker 2
 //     training_program course ALGORITHM STEPS [uneven | diverges | throws]
 // Several of these, one after the other, with "then" between them.
 #include <fmt/format.h>
@@ -455,6 +456,33 @@ void run_rests(Workers& workers, const std::string& algorithm) {
   train("resumed", train("whole", nullptr));
 }
 
+// --- Models that drift apart
+// -----------------------------------------------------------------------
+
+// Every step of worker r takes r + 1 off a number that begins as 10; worker 3 is slow. What it has
+// missed of the others' rounds is gone, so models differ.
+void run_drifts(Workers& workers, const std::string& algorithm) {
+  const std::uint32_t self = workers.rank().value;
+  Numbers model(torch::full({1}, 10.0, at::kDouble));
+  train::Options options;
+  options.algorithm = algorithm;
+  options.steps = 24;
+  options.model_sync = 8;
+  train::DataParallel replica(model, workers, options, train::SGD{.lr = 1});
+  for (std::uint64_t step = 0; step < *options.steps; ++step) {
+    replica.step([&] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(self == 3 ? 20 : 1));
+      return (self + 1.0) * model.values.sum();
+    });
+    if (step % 8 >= 6) {
+      const train::Consensus consensus = replica.with_consensus_model([] {});
+      say(fmt::format("{} {} {:.17g} {:.17g}", algorithm, step + 1, first_of(model.values),
+                      consensus.distance));
+    }
+  }
+  replica.finish();
+}
+
 // --- Models that differ --------------------------------------------------------------------------
 
 class Odd final : public torch::nn::Module {
@@ -536,6 +564,8 @@ void run(Workers& workers, const std::vector<std::string>& words) {
     run_resumed_networks(workers);
   } else if (words[0] == "rests") {
     run_rests(workers, words.at(1));
+  } else if (words[0] == "drifts") {
+    run_drifts(workers, words.at(1));
   } else if (words[0] == "golden") {
     run_golden(workers, words.at(1));
   } else if (words[0] == "evaluates") {

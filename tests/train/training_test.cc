@@ -485,6 +485,36 @@ TEST(Training, AtRestTheSumOfHeldModelsIsThatOfAllUpdates) {
   }
 }
 
+// Those of eager-SGD's workers drift apart, for a slow one sees only the newest of the results that
+// it has missed.
+TEST(Training, ModelSyncsEndTheDriftOfEagerModels) {
+  Crew crew(4, command({"drifts", "eager-solo", "then", "drifts", "eager-majority"}));
+  double apart = 0;
+  for (const std::string algorithm : {"eager-solo", "eager-majority"}) {
+    std::map<int, std::set<std::string>> models;  // by step
+    for (std::size_t r = 0; r < 4; ++r) {
+      ASSERT_EQ(crew.wait(r, kPatience), 0) << crew.output(r);
+      for (const int step : {7, 8, 15, 16, 23, 24}) {
+        std::istringstream words(line_after(crew.output(r), fmt::format("{} {}", algorithm, step)));
+        std::string model;
+        double distance = -1;
+        words >> model >> distance;
+        ASSERT_FALSE(model.empty()) << crew.output(r);
+        models[step].insert(model);
+        if (step % 8 == 0) {
+          EXPECT_EQ(distance, 0) << algorithm << ", step " << step;
+        } else {
+          apart = std::max(apart, distance);
+        }
+      }
+    }
+    for (const int step : {8, 16, 24}) {
+      EXPECT_EQ(models[step].size(), 1) << algorithm << ", step " << step;
+    }
+  }
+  EXPECT_GT(apart, 0.1);  // or there was nothing to end
+}
+
 // --- Numbers by hand -----------------------------------------------------------------------------
 
 TEST(Training, TheGoldenTrajectory) {
