@@ -3,8 +3,10 @@
 #include <zlib.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
+#include <fstream>
 #include <memory>
 #include <span>
 #include <string>
@@ -19,16 +21,40 @@ constexpr std::size_t kBytesType = 8;
 // No set known is larger; a damaged file might seem to be.
 constexpr std::size_t kMostBytes = std::size_t{1} << 30;
 
+std::size_t big_endian(std::span<const std::uint8_t> four) {
+  return (std::size_t{four[0]} << 24) | (std::size_t{four[1]} << 16) | (std::size_t{four[2]} << 8) |
+         four[3];
+}
+
+// About how large the file is uncompressed: gzip's last four bytes say it (RFC 1952),
+// little-endian. A damaged file might say anything.
+std::size_t guessed_size(const std::filesystem::path& path) {
+  std::error_code problem;
+  const std::uintmax_t bytes = std::filesystem::file_size(path, problem);
+  if (problem || bytes < 4 || bytes > kMostBytes) {
+    return 0;
+  }
+  std::array<std::uint8_t, 4> last{};
+  std::ifstream file(path, std::ios::binary);
+  file.seekg(-4, std::ios::end);
+  file.read(reinterpret_cast<char*>(last.data()), last.size());
+  std::reverse(last.begin(), last.end());
+  return std::min({std::max(bytes, big_endian(last)), 20 * bytes, kMostBytes});
+}
+
 std::vector<std::uint8_t> read_uncompressed(const std::filesystem::path& path) {
   errno = 0;
   const std::unique_ptr<gzFile_s, decltype(&gzclose)> file(gzopen(path.c_str(), "rb"), gzclose);
   require(file != nullptr, "cannot read {}: {}", path.string(),
           std::strerror(errno == 0 ? ENOMEM : errno));
   gzbuffer(file.get(), 1 << 17);
-  std::vector<std::uint8_t> content;
+  // With room for one more byte, so that the end is seen without growing.
+  std::vector<std::uint8_t> content(guessed_size(path) + 1);
   std::size_t size = 0;
   while (size <= kMostBytes) {
-    content.resize(std::max<std::size_t>(2 * size, 1 << 20));
+    if (size == content.size()) {
+      content.resize(std::max<std::size_t>(2 * size, 1 << 20));
+    }
     const int got =
         gzread(file.get(), content.data() + size, static_cast<unsigned>(content.size() - size));
     if (got <= 0) {
@@ -44,11 +70,6 @@ std::vector<std::uint8_t> read_uncompressed(const std::filesystem::path& path) {
           path.string(), kMostBytes);
   content.resize(size);
   return content;
-}
-
-std::size_t big_endian(std::span<const std::uint8_t> four) {
-  return (std::size_t{four[0]} << 24) | (std::size_t{four[1]} << 16) | (std::size_t{four[2]} << 8) |
-         four[3];
 }
 
 }  // namespace

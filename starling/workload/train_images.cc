@@ -73,6 +73,7 @@ class Training {
   void run();
 
  private:
+  std::uint64_t model_sync_steps() const;
   bool goes_on_in_place() const;
   fs::path make_folder();
   void begin_files();
@@ -87,7 +88,11 @@ class Training {
   train::StepReport compute(std::uint64_t step);
   void show_progress(std::uint64_t done, double loss);
   void evaluate_consensus(std::uint64_t step);
-  Score score_together();
+  struct Look {
+    Score score;
+    Seconds time{0};
+  };
+  Look look_together();
   using Predict = std::function<std::optional<double>(const Predicted&)>;
   std::optional<double> predict(std::vector<std::size_t> bucket_ends, const Predict& by);
   void look_at_profile();
@@ -177,6 +182,7 @@ Training::Training(comm::Workers& workers, ImagesOptions options)
                              .classes = images.classes},
                             static_cast<std::uint64_t>(options_.seed));
   train::Options training = training_options(options_, workers_.size(), steps_);
+  training.model_sync = model_sync_steps();
   training.ledger = ledger_file(folder_, rank_).string();
   training.ledger_lost = [this](const std::string& why) {
     ledger_lost_ = true;
@@ -190,6 +196,12 @@ Training::Training(comm::Workers& workers, ImagesOptions options)
     checkpointing_.emplace(workers_, meetings_, folder_, options_, batches_, steps_,
                            [this] { return trained(); });
   }
+}
+
+std::uint64_t Training::model_sync_steps() const {
+  const double epochs = options_.model_sync.value_or(0);
+  const double steps = epochs * static_cast<double>(batches_.steps_per_epoch());
+  return epochs == 0 ? 0 : static_cast<std::uint64_t>(std::max(1.0, std::round(steps)));
 }
 
 // What it goes on with; nothing if it begins.
@@ -210,7 +222,8 @@ std::shared_ptr<const train::State> Training::take_up() {
 // Steps with other numbers than those of the run before (on another number of workers) would get
 // mixed up with them.
 bool Training::goes_on_in_place() const {
-  return resumption_ && options_.out.empty() && first_ == resumption_->manifest.step;
+  return resumption_ && options_.out.empty() && first_ == resumption_->manifest.step &&
+         workers_.size() == resumption_->manifest.workers;
 }
 
 // On the leader: a new folder, or that of the run that goes on. From then on nobody else's.
@@ -386,39 +399,42 @@ void Training::show_progress(std::uint64_t done, double loss) {
                    .stale = replica_->totals().stale_fraction});
 }
 
-// Each worker takes its part of the test set; the leader those of the lost ones too.
-Score Training::score_together() {
+// Each worker takes its part of the test set; the leader those of the lost ones too. The time is
+// that of whoever has trained longest: one who is ahead waits here, and its clock stands.
+Training::Look Training::look_together() {
   const Images& test = data_.test;
   const auto part = [&](std::size_t worker) {
     const std::size_t first = test.count * worker / size();
     const std::size_t end = test.count * (worker + 1) / size();
     const Score score = evaluate(*model_, test, first, end - first,
                                  static_cast<std::size_t>(options_.evaluate_batch));
-    return std::vector{score.samples, score.correct, score.loss};
+    return std::vector{score.samples, score.correct, score.loss, trained().count()};
   };
-  const Meetings::Answer sum =
-      meetings_.meet(part(rank_.index()), 3, [&](const Meetings::Records& records) {
-        Meetings::Answer total(3);
+  const Meetings::Answer all =
+      meetings_.meet(part(rank_.index()), 4, [&](const Meetings::Records& records) {
+        Meetings::Answer total(4);
         for (std::size_t worker = 0; worker < records.size(); ++worker) {
-          const std::vector<double> score = records[worker] ? *records[worker] : part(worker);
-          for (std::size_t i = 0; i < total.size(); ++i) {
-            total[i] += score[i];
+          const std::vector<double> one = records[worker] ? *records[worker] : part(worker);
+          for (std::size_t i = 0; i < 3; ++i) {
+            total[i] += one[i];
           }
+          total[3] = std::max(total[3], one[3]);
         }
         return total;
       });
-  return {.samples = sum[0], .correct = sum[1], .loss = sum[2]};
+  return {.score = {.samples = all[0], .correct = all[1], .loss = all[2]}, .time = Seconds(all[3])};
 }
 
 void Training::evaluate_consensus(std::uint64_t step) {
-  Score score;
+  Look look;
   const train::Consensus consensus =
-      replica_->with_consensus_model([&] { score = score_together(); });
+      replica_->with_consensus_model([&] { look = look_together(); });
+  const Score& score = look.score;
   const Evaluation evaluation{.step = step,
                               .accuracy = score.correct / score.samples,
                               .loss = score.loss / score.samples,
                               .consensus = consensus,
-                              .time = trained()};
+                              .time = look.time};
   evaluations_.push_back(evaluation);
   ordered_json line = json_of(evaluation);
   line["kind"] = "evaluation";

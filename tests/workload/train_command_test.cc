@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <functional>
@@ -297,6 +298,63 @@ TEST(TrainCommand, SleepsInPlaceOfComputing) {
   ASSERT_TRUE(summary.is_object());
   EXPECT_TRUE(summary["train_loss"].is_null());
   EXPECT_GE(summary["step_seconds"], 0.030);
+}
+
+// How long steps of a worker took without waiting for others: the least, for a machine may be busy.
+double least_own_time(const fs::path& folder, int rank) {
+  double least = 1e9;
+  for (const json& line : lines_of(folder / fmt::format("metrics-{}.jsonl", rank))) {
+    if (line["kind"] == "step" && line["step"] > 0) {  // the first lays the model out
+      least = std::min(least, line["seconds"].get<double>() - line["waited"].get<double>());
+    }
+  }
+  return least;
+}
+
+// Of real and of emulated steps; only the one who is delayed is slow, the other waits.
+TEST(TrainCommand, DelaysAreOfTheirWorker) {
+  const TemporaryFolder temporary;
+  for (const char* compute : {"", "--emulate-compute 0.01:0.02", "--pace 0.01:0.02"}) {
+    SCOPED_TRACE(compute);
+    const double paced = *compute == 0 ? 0 : 0.03;
+    const fs::path folder = temporary.path() / fmt::format("run{}", std::strlen(compute));
+    const json summary =
+        train("train", fmt::format("-n 2 --algorithm all-reduce --delay rank:1:0.2 {}", compute),
+              folder, 2, 6);
+    ASSERT_TRUE(summary.is_object());
+    EXPECT_GE(summary["step_seconds_p50"], paced + 0.2);
+    EXPECT_GE(least_own_time(folder, 1), paced + 0.2);
+    EXPECT_GE(least_own_time(folder, 0), paced);
+    EXPECT_LT(least_own_time(folder, 0), 0.2);
+  }
+}
+
+// Worker 0 is ahead and waits at evaluations with a clock that stands: what they are said to have
+// taken is the time of the slowest.
+TEST(TrainCommand, EvaluationsCountTheTimeOfTheSlowest) {
+  const TemporaryFolder temporary;
+  const json summary =
+      train("train", "-n 2 --algorithm eager-solo --delay rank:1:0.1 --eval-every 10",
+            temporary.path() / "run", 2, 20);
+  ASSERT_TRUE(summary.is_object());
+  EXPECT_GE(summary["evaluations"][0]["train_seconds"], 10 * 0.1);
+  EXPECT_GE(summary["evaluations"][1]["train_seconds"], 20 * 0.1);
+}
+
+// Of 4 workers' first step and 3 workers' first step the number is the same.
+TEST(TrainCommand, AnotherNumberOfWorkersGoesOnInAFolderOfItsOwn) {
+  const TemporaryFolder temporary;
+  const fs::path folder = temporary.path() / "run";
+  train("train", "-n 4 --algorithm all-reduce --checkpoint-every 1", folder, 4, 1);
+  const std::string before = text_of(folder / "summary.json");
+  const Output result =
+      run(fmt::format("train images -n 3 --resume '{}' --steps 2 --json", folder.string()));
+  ASSERT_EQ(result.code, 0) << result.err;
+  const json summary = json::parse(result.out);
+  EXPECT_EQ(summary["resumed_from"], 1);
+  EXPECT_NE(fs::path(summary["folder"].get<std::string>()).lexically_normal(), folder);
+  EXPECT_EQ(text_of(folder / "summary.json"), before);
+  fs::remove_all(summary["folder"].get<std::string>());
 }
 
 TEST(TrainCommand, JoinsTheJobOfALauncher) {
