@@ -20,6 +20,9 @@ bool wants_colour(int descriptor) {
   return (refused == nullptr || *refused == '\0') && isatty(descriptor) == 1;
 }
 
+// Whoever prints there has nowhere to say so, and no reason to stop.
+bool is_of_the_disk(int reason) { return reason == ENOSPC || reason == EDQUOT || reason == EIO; }
+
 void write_all(int descriptor, std::string_view text) {
   while (!text.empty()) {
     const ssize_t written = write(descriptor, text.data(), text.size());
@@ -28,6 +31,8 @@ void write_all(int descriptor, std::string_view text) {
     } else if (errno == EAGAIN) {  // somebody made it non-blocking
       pollfd ready{.fd = descriptor, .events = POLLOUT, .revents = 0};
       poll(&ready, 1, -1);
+    } else if (is_of_the_disk(errno)) {
+      return;
     } else if (errno != EINTR) {
       throw std::system_error(errno, std::generic_category(), "cannot print what workers write");
     }

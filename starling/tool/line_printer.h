@@ -15,8 +15,8 @@ class LinePrinter {
   // a terminal, unless NO_COLOR is set and not empty.
   explicit LinePrinter(bool has_prefixes);
 
-  // Writes the line and a newline at once to stdout or stderr. Throws std::system_error if nobody
-  // reads it any more.
+  // Writes the line and a newline at once to stdout or stderr. On a full disk, or one that fails,
+  // it is lost. Throws std::system_error if nobody reads it any more.
   void print(std::size_t worker, launch::Stream stream, std::string_view line);
 
  private:

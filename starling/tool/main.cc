@@ -4,6 +4,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cstdio>
 #include <functional>
 #include <span>
 #include <string>
@@ -111,6 +112,11 @@ int remove_mark(const CLI::App& root, int argc, char** argv) {
 
 std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
 
+// If even that cannot be written, the exit code is all there is.
+void say(const std::string& what) {
+  std::fputs(fmt::format("starling: {}\n", what).c_str(), stderr);
+}
+
 int run(int argc, char** argv) {
   CLI::App app("Starling: decentralized data-parallel training of neural networks", "starling");
   app.set_version_flag("--version", "starling " STARLING_VERSION);
@@ -135,14 +141,13 @@ int run(int argc, char** argv) {
     return e.get_exit_code();
   } catch (const CLI::ParseError& e) {
     const std::string unknown = find_unknown(app, std::span(argv, argc).subspan(1));
-    fmt::print(stderr, "starling: {}\n",
-               unknown.empty() ? first_line(e.what()) + "; see --help" : unknown);
+    say(unknown.empty() ? first_line(e.what()) + "; see --help" : unknown);
     return 2;
   } catch (const Error& e) {
-    fmt::print(stderr, "starling: {}\n", e.what());
+    say(e.what());
     return e.code() == ErrorCode::Input ? 2 : 1;
   } catch (const std::exception& e) {
-    fmt::print(stderr, "starling: {}\n", e.what());
+    say(e.what());
     return 1;
   }
 }

@@ -16,7 +16,7 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::ordered_json;
 
-constexpr std::string_view kFormat = "starling checkpoint 3";
+constexpr std::string_view kFormat = "starling checkpoint 4";
 constexpr std::string_view kPartial = ".partial";
 
 // "step-0000000100" + ending.

@@ -6,7 +6,9 @@
 #include <chrono>
 #include <cstdio>
 #include <exception>
+#include <limits>
 #include <string>
+#include <string_view>
 #include <system_error>
 #include <utility>
 
@@ -39,34 +41,51 @@ std::string failure_of(const Act& act) {
   }
 }
 
-// Not with the words that an error of the whole program begins with.
+// Not with the words that an error of the whole program begins with. On a full disk in vain.
 void say(std::uint64_t step, const std::string& what) {
-  fmt::print(stderr, "checkpoint of step {} {}\n", step, what);
+  std::fputs(fmt::format("checkpoint of step {} {}\n", step, what).c_str(), stderr);
   std::fflush(stderr);
+}
+
+void require_done(std::string_view what, const fs::path& path, const std::error_code& error) {
+  if (error) {
+    throw Error(ErrorCode::Environment,
+                fmt::format("cannot {} {}: {}", what, path.string(), error.message()));
+  }
+}
+
+void remove_folder(const fs::path& folder) {
+  std::error_code error;
+  fs::remove_all(folder, error);
+  require_done("remove", folder, error);
+}
+
+// What has the other name already is removed.
+void rename_folder(const fs::path& from, const fs::path& to) {
+  remove_folder(to);
+  std::error_code error;
+  fs::rename(from, to, error);
+  require_done("rename", from, error);
 }
 
 // First out of sight, so that a half deleted one does not look complete.
 void remove_checkpoint(const FoundCheckpoint& checkpoint) {
   const fs::path hidden = partial_folder(checkpoint.folder.parent_path(), checkpoint.step);
-  std::error_code error;
-  fs::remove_all(hidden, error);
-  fs::rename(checkpoint.folder, hidden, error);
-  fs::remove_all(hidden, error);
+  rename_folder(checkpoint.folder, hidden);
+  remove_folder(hidden);
 }
 
 }  // namespace
 
 std::vector<std::string> tidy_checkpoints(const fs::path& checkpoints, std::uint64_t resumed) {
-  std::error_code error;
   for (const FoundCheckpoint& partial : list_partial(checkpoints)) {
-    fs::remove_all(partial.folder, error);
+    remove_folder(partial.folder);
   }
   std::vector<std::string> aside;
   for (const FoundCheckpoint& newer : list_checkpoints(checkpoints)) {
     if (newer.step > resumed) {
       const fs::path name = newer.folder.string() + ".set-aside";
-      fs::remove_all(name, error);
-      fs::rename(newer.folder, name, error);
+      rename_folder(newer.folder, name);
       aside.push_back(name.string());
     }
   }
@@ -85,6 +104,7 @@ void CheckpointWriter::write(train::State state, std::optional<Lead> lead) {
   const std::lock_guard lock(mutex_);
   check(!busy_, "a checkpoint before the last is written");
   busy_ = true;
+  last_ = state.step;
   next_.emplace(Job{std::move(state), std::move(lead)});
   changed_.notify_all();
 }
@@ -120,13 +140,7 @@ void CheckpointWriter::write_now(Job job, const std::stop_token& stop) {
   std::string problem = write_own(partial, std::move(job.state));
   if (!job.lead) {
     if (!problem.empty()) {
-      const std::string note = failure_of([&] {
-        write_durably(partial / note_of(options_.rank.value),
-                      ordered_json({{"failed", problem}}).dump());
-      });
-      if (!note.empty()) {
-        say(step, fmt::format("failed: {}; training goes on", problem));
-      }
+      leave_note(step, problem);
     }
     return;
   }
@@ -140,10 +154,23 @@ void CheckpointWriter::write_now(Job job, const std::stop_token& stop) {
   if (problem.empty()) {
     problem = failure_of([&] { complete(partial, manifest); });
   }
-  if (!problem.empty()) {
+  conclude(step, std::move(problem));
+}
+
+// On the leader. `problem`: what went wrong, or "".
+void CheckpointWriter::conclude(std::uint64_t step, std::string problem) const {
+  if (!problem.empty() && !is_complete(step)) {
     say(step, fmt::format("was dropped: {}; training goes on", problem));
     std::error_code error;
-    fs::remove_all(partial, error);
+    fs::remove_all(partial_folder(options_.checkpoints, step), error);
+    return;
+  }
+  if (!problem.empty()) {
+    say(step, fmt::format("counts, but may be lost if the machine stops: {}", problem));
+  }
+  problem = failure_of([&] { drop_older(step); });
+  if (!problem.empty()) {
+    say(step, fmt::format("is complete, but older ones stay: {}", problem));
   }
 }
 
@@ -151,16 +178,24 @@ std::string CheckpointWriter::write_own(const fs::path& partial, train::State st
   return failure_of([&] {
     std::error_code error;
     fs::create_directories(partial, error);
-    if (error) {
-      throw Error(ErrorCode::Environment,
-                  fmt::format("cannot write {}: {}", partial.string(), error.message()));
-    }
+    require_done("write", partial, error);
     const Packed packed = pack(state);
     const Pieces pieces = packed.pieces();
     const FileFacts facts = facts_of(worker_file(options_.rank), pieces);
     write_durably(partial / facts.name, pieces);
     write_durably(partial / note_of(options_.rank.value), json_of(facts).dump());
   });
+}
+
+// So that the leader does not wait. An empty note takes no room on a full disk.
+void CheckpointWriter::leave_note(std::uint64_t step, const std::string& problem) const {
+  const fs::path note = partial_folder(options_.checkpoints, step) / note_of(options_.rank.value);
+  const std::string untold =
+      failure_of([&] { write_durably(note, ordered_json({{"failed", problem}}).dump()); });
+  if (!untold.empty()) {
+    say(step, fmt::format("failed: {}; training goes on", problem));
+    failure_of([&] { write_durably(note, ""); });
+  }
 }
 
 std::string CheckpointWriter::write_consensus(const fs::path& partial, Lead& lead) const {
@@ -205,6 +240,7 @@ std::string CheckpointWriter::gather(const fs::path& partial, Manifest& manifest
     }
     const std::string failed = failure_of([&] {
       const std::vector<std::byte> bytes = read_bytes(note);
+      require(!bytes.empty(), "worker {} could not write its part, nor why", rank);
       const auto* text = reinterpret_cast<const char*>(bytes.data());
       const ordered_json json = ordered_json::parse(text, text + bytes.size());
       require(!json.contains("failed"), "{}", json.value("failed", ""));
@@ -216,28 +252,48 @@ std::string CheckpointWriter::gather(const fs::path& partial, Manifest& manifest
   return problem;
 }
 
-void CheckpointWriter::complete(const fs::path& partial, const Manifest& manifest) {
+void CheckpointWriter::complete(const fs::path& partial, const Manifest& manifest) const {
   write_durably(partial / kManifestFile, json_of(manifest).dump(2) + "\n");
-  const fs::path folder = checkpoint_folder(options_.checkpoints, manifest.step);
-  rename_durably(partial, folder);
-  {
-    const std::lock_guard lock(mutex_);
-    ++completed_;
+  rename_durably(partial, checkpoint_folder(options_.checkpoints, manifest.step));
+}
+
+bool CheckpointWriter::is_complete(std::uint64_t step) const {
+  std::error_code error;
+  return fs::exists(checkpoint_folder(options_.checkpoints, step) / kManifestFile, error);
+}
+
+// The newest is not removed before the next is complete, which needs a file of every worker.
+void CheckpointWriter::count_last() {
+  completed_ += last_ && is_complete(*last_) ? 1 : 0;
+  last_.reset();
+}
+
+void CheckpointWriter::drop_incomplete() const {
+  const std::string problem =
+      failure_of([&] { drop_partial(std::numeric_limits<std::uint64_t>::max()); });
+  if (!problem.empty()) {
+    say(last_.value_or(0), fmt::format("may be incomplete: {}", problem));
   }
-  drop_older(manifest.step);
+}
+
+void CheckpointWriter::drop_partial(std::uint64_t before) const {
+  for (const FoundCheckpoint& partial : list_partial(options_.checkpoints)) {
+    if (partial.step < before) {
+      const std::string problem = failure_of([&] { remove_folder(partial.folder); });
+      say(partial.step, problem.empty() ? "is incomplete, for a worker was lost: it was dropped"
+                                        : fmt::format("is incomplete, and stays: {}", problem));
+    }
+  }
 }
 
 void CheckpointWriter::drop_older(std::uint64_t step) const {
-  std::error_code error;
-  for (const FoundCheckpoint& partial : list_partial(options_.checkpoints)) {
-    if (partial.step < step) {
-      say(partial.step, "is incomplete, for a worker was lost: it was dropped");
-      fs::remove_all(partial.folder, error);
-    }
-  }
+  drop_partial(step);
   const std::vector<FoundCheckpoint> all = list_checkpoints(options_.checkpoints);
   for (std::size_t i = 0; i + options_.keep < all.size(); ++i) {
-    remove_checkpoint(all[i]);
+    const std::string problem = failure_of([&] { remove_checkpoint(all[i]); });
+    if (!problem.empty()) {
+      say(all[i].step, fmt::format("is not needed any more, but stays: {}", problem));
+    }
   }
 }
 

@@ -74,6 +74,7 @@ void Checkpointing::save(std::uint64_t done, train::DataParallel& replica) {
     }
     return Meetings::Answer();
   });
+  writer_.count_last();
   train::State state;
   replica.at_rest([&] {
     replica.with_consensus_model([&] {
@@ -101,6 +102,12 @@ void Checkpointing::finish() {
   const auto since = Clock::now();
   wait();
   stood_still_ += std::chrono::duration_cast<Seconds>(Clock::now() - since);
+  const std::array<double, 1> present = {1};
+  meetings_.meet(present, 0, [&](const Meetings::Records&) {
+    writer_.drop_incomplete();
+    return Meetings::Answer();
+  });
+  writer_.count_last();
 }
 
 }  // namespace starling::workload

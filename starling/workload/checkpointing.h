@@ -32,10 +32,10 @@ class Checkpointing {
 
   bool is_due(std::uint64_t done) const;
   void save(std::uint64_t done, train::DataParallel& replica);
-  // Until the last one is on disk.
+  // Until the last one is on disk. If its leader was lost before, whoever leads now says so.
   void finish();
 
-  // Complete, as the leader knows.
+  // Complete, whoever led them; after finish() all.
   std::size_t completed() const { return writer_.completed(); }
   // That training stood still.
   Seconds stood_still() const { return stood_still_; }

@@ -8,6 +8,12 @@
 #include "starling/workload/meeting.h"
 
 namespace starling::workload {
+namespace {
+
+// If that cannot be written, the exit code is all there is.
+void say(const char* what) { std::fputs(fmt::format("starling: {}\n", what).c_str(), stderr); }
+
+}  // namespace
 
 int report(const std::exception_ptr& failure) {
   try {
@@ -15,10 +21,10 @@ int report(const std::exception_ptr& failure) {
   } catch (const AlreadyTold& told) {
     return told.of_input() ? 2 : 1;
   } catch (const Error& e) {
-    fmt::print(stderr, "starling: {}\n", e.what());
+    say(e.what());
     return e.code() == ErrorCode::Input ? 2 : 1;
   } catch (const std::exception& e) {
-    fmt::print(stderr, "starling: {}\n", e.what());
+    say(e.what());
     return 1;
   }
 }

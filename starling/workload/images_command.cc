@@ -195,7 +195,7 @@ void add_imbalance_options(CLI::App& app, ImagesOptions& o) {
          "draw:NAME:MEAN: sleep so many seconds in place of computing")
       ->group(group);
   app.add_option("--pace", o.pace,
-                 "As --emulate-compute: compute, and sleep until so many "
+                 "As --emulate-compute: compute, and sleep before the backward pass until so many "
                  "seconds have passed: workers that share cores behave like machines of their own")
       ->group(group);
 }

@@ -105,7 +105,7 @@ std::vector<nlohmann::ordered_json> continue_files(const fs::path& folder, Rank 
 }
 
 void say_lost(const std::string& why) {
-  fmt::print(stderr, "{}; training goes on without it\n", why);
+  std::fputs(fmt::format("{}; training goes on without it\n", why).c_str(), stderr);
   std::fflush(stderr);
 }
 

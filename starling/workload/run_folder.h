@@ -42,7 +42,7 @@ std::vector<nlohmann::ordered_json> continue_files(const std::filesystem::path& 
 std::filesystem::path metrics_file(const std::filesystem::path& folder, Rank worker);
 std::filesystem::path ledger_file(const std::filesystem::path& folder, Rank worker);
 
-// A file cannot be written, which is no reason to stop: one line on stderr.
+// A file cannot be written, which is no reason to stop: one line on stderr, if that can be written.
 void say_lost(const std::string& why);
 
 // JSON lines, on disk at the latest a second later, and when closed. If they cannot be written,

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdlib>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <utility>
@@ -255,6 +256,23 @@ TEST(RunCommand, AReaderThatLeavesEndsTheJob) {
   ASSERT_TRUE(WIFEXITED(status));
   EXPECT_EQ(WEXITSTATUS(status), 1);
   EXPECT_TRUE(launch::has_ended(pid));
+}
+
+// --- A full disk -------------------------------------------------------------------------------
+
+int exit_code_of(const std::string& arguments) {
+  const int status = std::system(fmt::format("'{}' {}", STARLING_TOOL, arguments).c_str());
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+// Lines are lost there, and nothing else.
+TEST(RunCommand, AFullDiskUnderItsOutputDoesNotEndTheJob) {
+  EXPECT_EQ(exit_code_of("run -n 2 -- sh -c 'echo out; echo err >&2' >/dev/full 2>&1"), 0);
+}
+
+TEST(RunCommand, AnErrorThatCannotBePrintedHasItsExitCode) {
+  EXPECT_EQ(exit_code_of("run -n 0 true 2>/dev/full"), 2);
+  EXPECT_EQ(exit_code_of("no-such-bird 2>/dev/full"), 2);
 }
 
 // --- Colours -----------------------------------------------------------------------------------

@@ -2,9 +2,13 @@
 // torn, altered or missing is named; and they are complete or not there.
 #include "starling/workload/checkpoint.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/fsuid.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <cstring>
 #include <fstream>
 #include <limits>
@@ -15,6 +19,7 @@
 #include "starling/workload/images_options.h"
 #include "starling/workload/program.h"
 #include "starling/workload/resume.h"
+#include "starling/workload/run_folder.h"
 #include "tests/workload/temporary.h"
 
 namespace starling::workload {
@@ -135,7 +140,7 @@ TEST(Safetensors, WhatIsTornIsRefused) {
 // Two workers of a job, without the job: rank 0 leads.
 class Writers {
  public:
-  enum class Other { Writes, Lives, IsLost };
+  enum class Other { Writes, WritesAndIsLost, Lives, IsLost };
 
   explicit Writers(const fs::path& checkpoints, std::size_t keep = 3)
       : leader_({.checkpoints = checkpoints, .rank = Rank{0}, .keep = keep}),
@@ -158,17 +163,74 @@ class Writers {
     }
     std::memset(lead.consensus.front().bytes.data(), 0, 4);
     leader_.write(some_state(step, 10), std::move(lead));
-    if (other == Other::Writes) {
+    const bool writes = other == Other::Writes || other == Other::WritesAndIsLost;
+    if (writes) {
       other_.write(some_state(step, 11), std::nullopt);
       other_.wait([] { return std::vector{true, true}; });
     }
-    leader_.wait([&] { return std::vector{true, other != Other::IsLost}; });
+    const bool lives = other == Other::Writes || other == Other::Lives;
+    leader_.wait([&] { return std::vector{true, lives}; });
+    leader_.count_last();
+    other_.count_last();
   }
   std::size_t completed() const { return leader_.completed(); }
+  std::size_t completed_as_the_other_knows() const { return other_.completed(); }
 
  private:
   CheckpointWriter leader_;
   CheckpointWriter other_;
+};
+
+// Nobody is root as long as this lives, in this thread and those that it starts.
+class NotRoot {
+ public:
+  NotRoot() : before_(setfsuid(65534)) {}
+  ~NotRoot() { setfsuid(static_cast<uid_t>(before_)); }
+  NotRoot(const NotRoot&) = delete;
+  NotRoot& operator=(const NotRoot&) = delete;
+
+ private:
+  int before_;
+};
+
+// For everybody alike, root excepted.
+void allow(const fs::path& path, unsigned rights) {
+  fs::permissions(path, static_cast<fs::perms>(rights));
+}
+
+// A folder of checkpoints that is not only root's.
+fs::path shared_checkpoints(const TemporaryFolder& run) {
+  fs::path checkpoints = checkpoints_of(run.path());
+  fs::create_directories(checkpoints);
+  allow(run.path(), 0777);
+  allow(checkpoints, 0777);
+  return checkpoints;
+}
+
+// What it holds cannot be removed.
+void make_irremovable(const fs::path& folder) {
+  fs::create_directories(folder);
+  std::ofstream(folder / "held") << "held";
+  allow(folder, 0555);
+}
+
+// There is no room for what this process says, as long as this lives.
+class FullStderr {
+ public:
+  FullStderr() : before_(dup(STDERR_FILENO)) {
+    const int full = open("/dev/full", O_WRONLY | O_CLOEXEC);
+    dup2(full, STDERR_FILENO);
+    close(full);
+  }
+  ~FullStderr() {
+    dup2(before_, STDERR_FILENO);
+    close(before_);
+  }
+  FullStderr(const FullStderr&) = delete;
+  FullStderr& operator=(const FullStderr&) = delete;
+
+ private:
+  int before_;
 };
 
 std::vector<std::string> names_in(const fs::path& folder) {
@@ -220,6 +282,75 @@ TEST(Checkpoint, TheNewestAreKept) {
   EXPECT_EQ(names_in(checkpoints),
             (std::vector<std::string>{"step-0000000015", "step-0000000020"}));
   EXPECT_EQ(find_checkpoint(run.path()).filename(), "step-0000000020");
+}
+
+// Whoever writes the summary may have led none of them.
+TEST(Checkpoint, EverybodyCountsThemThoughOlderOnesAreGone) {
+  const TemporaryFolder run;
+  Writers writers(checkpoints_of(run.path()), 1);
+  for (const std::uint64_t step : {5, 10, 15}) {
+    writers.write(step);
+  }
+  EXPECT_EQ(writers.completed(), 3U);
+  EXPECT_EQ(writers.completed_as_the_other_knows(), 3U);
+}
+
+// It has its name, but it is not known whether that is on disk: who may not read a folder cannot
+// sync it.
+TEST(Checkpoint, ThatHasItsNameIsNotSaidToBeDropped) {
+  const TemporaryFolder run;
+  const fs::path checkpoints = shared_checkpoints(run);
+  allow(checkpoints, 0333);
+  testing::internal::CaptureStderr();
+  {
+    const NotRoot nobody;
+    Writers writers(checkpoints);
+    writers.write(10);
+    EXPECT_EQ(writers.completed(), 1U);
+  }
+  EXPECT_EQ(testing::internal::GetCapturedStderr(),
+            fmt::format("checkpoint of step 10 counts, but may be lost if the machine stops: "
+                        "cannot write {}: Permission denied\n",
+                        (checkpoints / "step-0000000010").string()));
+  allow(checkpoints, 0777);
+  EXPECT_TRUE(faults_of(find_checkpoint(run.path())).empty());
+}
+
+TEST(Checkpoint, AnOlderOneThatCannotBeRemovedIsNamed) {
+  const TemporaryFolder run;
+  const fs::path checkpoints = shared_checkpoints(run);
+  const fs::path old = checkpoints / "step-0000000005";
+  const fs::path hidden = old.string() + ".partial";
+  make_irremovable(old);
+  testing::internal::CaptureStderr();
+  {
+    const NotRoot nobody;
+    Writers writers(checkpoints, 1);
+    writers.write(10);
+    EXPECT_EQ(writers.completed(), 1U);
+  }
+  EXPECT_EQ(testing::internal::GetCapturedStderr(),
+            fmt::format("checkpoint of step 5 is not needed any more, but stays: cannot remove {}: "
+                        "Permission denied\n",
+                        hidden.string()));
+  EXPECT_EQ(find_checkpoint(run.path()), checkpoints / "step-0000000010");
+  allow(hidden, 0777);
+}
+
+// The configuration of older ones lacks options that decide the training.
+TEST(Checkpoint, OfAnotherFormatIsRefused) {
+  const TemporaryFolder run;
+  const fs::path checkpoints = checkpoints_of(run.path());
+  Writers(checkpoints).write(10);
+  const fs::path manifest = checkpoints / "step-0000000010" / "manifest.json";
+  ordered_json json = ordered_json::parse(std::ifstream(manifest));
+  EXPECT_EQ(json["format"], "starling checkpoint 4");
+  json["format"] = "starling checkpoint 3";
+  write_durably(manifest, json.dump());
+  EXPECT_EQ(refusal([&] { find_resumption(run.path().string()); }),
+            manifest.string() +
+                " is of another format: \"starling checkpoint 3\"; no other checkpoint of this run "
+                "is good");
 }
 
 TEST(Checkpoint, WhatIsTornAlteredOrMissingIsNamed) {
@@ -308,6 +439,57 @@ TEST(Checkpoint, OfALostWorkerIsDropped) {
             (std::vector<std::string>{"step-0000000010", "step-0000000030"}));
 }
 
+// Nobody completes it any more: at the end of a run there is no next one, which would drop it.
+TEST(Checkpoint, ThatALostLeaderLeftIsSaid) {
+  const TemporaryFolder run;
+  const fs::path checkpoints = checkpoints_of(run.path());
+  CheckpointWriter left({.checkpoints = checkpoints, .rank = Rank{1}});
+  left.write(some_state(10), std::nullopt);
+  left.wait([] { return std::vector{false, true}; });
+  testing::internal::CaptureStderr();
+  left.drop_incomplete();
+  EXPECT_EQ(testing::internal::GetCapturedStderr(),
+            "checkpoint of step 10 is incomplete, for a worker was lost: it was dropped\n");
+  left.count_last();
+  EXPECT_EQ(left.completed(), 0U);
+  EXPECT_TRUE(names_in(checkpoints).empty());
+}
+
+// On a full disk there may be no room for a note of why either. The leader does not wait for one,
+// as it would for a worker that lives.
+TEST(Checkpoint, AWorkerThatCannotEvenSayWhyLeavesAnEmptyNote) {
+  const TemporaryFolder run;
+  const fs::path checkpoints = checkpoints_of(run.path());
+  const fs::path partial = checkpoints / "step-0000000010.partial";
+  fs::create_directories(partial);
+  for (const char* file : {"worker-1.safetensors.part", "worker-1.json.part"}) {
+    fs::create_symlink("/dev/full", partial / file);
+  }
+  Writers writers(checkpoints);
+  testing::internal::CaptureStderr();
+  writers.write(10, Writers::Other::WritesAndIsLost);
+  EXPECT_EQ(testing::internal::GetCapturedStderr(),
+            fmt::format("checkpoint of step 10 failed: cannot write {}: No space left on device; "
+                        "training goes on\n"
+                        "checkpoint of step 10 was dropped: worker 1 could not write its part, nor "
+                        "why; training goes on\n",
+                        (partial / "worker-1.safetensors").string()));
+  EXPECT_EQ(writers.completed(), 0U);
+  EXPECT_TRUE(names_in(checkpoints).empty());
+}
+
+// Whose stderr is on the same full disk. On the writer's thread an exception would end the process.
+TEST(Checkpoint, WhatCannotBeSaidIsNoReasonToStop) {
+  const TemporaryFolder run;
+  const fs::path checkpoints = checkpoints_of(run.path());
+  std::ofstream(checkpoints) << "a file where the folder would be";
+  Writers writers(checkpoints);
+  const FullStderr full;
+  writers.write(10, Writers::Other::IsLost);
+  EXPECT_EQ(writers.completed(), 0U);
+  EXPECT_NO_THROW(say_lost("cannot write metrics"));
+}
+
 TEST(Checkpoint, ThatCannotBeWrittenIsSaid) {
   const TemporaryFolder run;
   const fs::path checkpoints = checkpoints_of(run.path());
@@ -348,6 +530,20 @@ TEST(Checkpoint, BeforeARunGoesOnItsFolderIsTidied) {
   EXPECT_EQ(names_in(checkpoints),
             (std::vector<std::string>{"step-0000000010", "step-0000000020.set-aside"}));
   EXPECT_EQ(find_checkpoint(run.path()).filename(), "step-0000000010");
+}
+
+// Notes that stay would be taken for those of the run that goes on.
+TEST(Checkpoint, WhatCannotBeTidiedIsAnError) {
+  const TemporaryFolder run;
+  const fs::path checkpoints = shared_checkpoints(run);
+  const fs::path partial = checkpoints / "step-0000000015.partial";
+  make_irremovable(partial);
+  {
+    const NotRoot nobody;
+    EXPECT_EQ(error_of(ErrorCode::Environment, [&] { tidy_checkpoints(checkpoints, 10); }),
+              fmt::format("cannot remove {}: Permission denied", partial.string()));
+  }
+  allow(partial, 0777);
 }
 
 TEST(Checkpoint, ThereIsNone) {

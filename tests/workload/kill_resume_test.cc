@@ -1,8 +1,9 @@
 // Runs that are killed and go on: real workers, killed with SIGKILL at drawn moments, one of them
 // or all, resumed until they are done, have the result of a run that nobody disturbed.
-// STARLING_KILLS says how often each is killed (default 2).
+// STARLING_KILLS says how often each is killed (1 or more, default 2).
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <atomic>
@@ -10,6 +11,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <future>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -31,7 +33,11 @@ using nlohmann::json;
 using workload::TemporaryFolder;
 using Clock = std::chrono::steady_clock;
 
-constexpr int kSteps = 60;
+// Worker 3 sleeps 30 ms in each step, so a life has at most 17 of them when its blow falls; the
+// first one 27, for there is a checkpoint before its 11th. All together are not the whole run.
+constexpr int kStepsPerLife = 30;
+constexpr int kCheckpointEvery = 5;
+constexpr std::uint64_t kLatestBlow = 500;  // ms
 
 // The word --check, as it lies in a list of arguments.
 const std::string kCheck = std::string(1, '\0') + "--check" + std::string(1, '\0');
@@ -56,10 +62,14 @@ std::size_t steps_in(const fs::path& metrics) {
   return static_cast<std::size_t>(std::count(text.begin(), text.end(), '\n'));
 }
 
+fs::path checkpoint_of(const fs::path& run, int step) {
+  return run / "checkpoints" / fmt::format("step-{:010}", step);
+}
+
 // Of the files that everybody needs to go on, after the last step.
-std::vector<std::string> digests_of(const fs::path& run, int steps = kSteps) {
+std::vector<std::string> digests_of(const fs::path& run, int steps) {
   std::vector<std::string> digests;
-  const fs::path folder = run / "checkpoints" / fmt::format("step-{:010}", steps);
+  const fs::path folder = checkpoint_of(run, steps);
   for (const json& file : json::parse(text_of(folder / "manifest.json")).at("files")) {
     digests.push_back(file.at("name").get<std::string>() + " " +
                       file.at("sha256").get<std::string>());
@@ -67,11 +77,21 @@ std::vector<std::string> digests_of(const fs::path& run, int steps = kSteps) {
   return digests;
 }
 
-// A while after there are workers, or after they have begun to train.
+// Until there is such a file, or the job is over.
+void await(const fs::path& file, const std::atomic<bool>& over) {
+  std::error_code error;
+  while (!over && !fs::exists(file, error)) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+}
+
+// A while after there are workers, or after they have written a file: by default when they begin to
+// train.
 struct Blow {
   bool all = false;
   bool into_start_up = false;
   std::chrono::milliseconds after{0};
+  std::string file = "config.json";
 };
 void strike(const fs::path& folder, const Blow& blow, const std::atomic<bool>& over) {
   const auto start = fs::file_time_type::clock::now();
@@ -82,7 +102,7 @@ void strike(const fs::path& folder, const Blow& blow, const std::atomic<bool>& o
   }
   const auto began = [&] {
     std::error_code error;
-    const auto written = fs::last_write_time(folder / "config.json", error);
+    const auto written = fs::last_write_time(folder / blow.file, error);
     return !error && written > start;
   };
   while (!blow.into_start_up && !over && !began()) {
@@ -99,13 +119,18 @@ void strike(const fs::path& folder, const Blow& blow, const std::atomic<bool>& o
   }
 }
 
-Output run_under(const std::string& arguments, const fs::path& folder, const Blow& blow) {
+using Act = std::function<void(const std::atomic<bool>& over)>;
+Output run_beside(const std::string& arguments, const Act& act) {
   std::atomic<bool> over = false;
-  std::future<void> striking = std::async(std::launch::async, [&] { strike(folder, blow, over); });
+  std::future<void> acting = std::async(std::launch::async, [&] { act(over); });
   const Output result = run(arguments);
   over = true;
-  striking.get();
+  acting.get();
   return result;
+}
+
+Output run_under(const std::string& arguments, const fs::path& folder, const Blow& blow) {
+  return run_beside(arguments, [&](const std::atomic<bool>& over) { strike(folder, blow, over); });
 }
 
 // Of a name, the same everywhere: FNV-1a.
@@ -117,10 +142,9 @@ std::uint64_t seed_of(std::string_view name) {
   return hash;
 }
 
-// Training takes 1.8 s at least. The first blow falls before it can be over; the second when there
-// is a checkpoint, unless it was over before.
-std::uint64_t moment(int life, RandomSequence& draw) {
-  return life == 0 ? draw.below(1200) : life == 1 ? 1000 + draw.below(800) : draw.below(2000);
+int kills_of_each() {
+  const char* times = std::getenv("STARLING_KILLS");
+  return times == nullptr ? 2 : std::max(1, std::stoi(times));
 }
 
 json summary_of(const Output& result) {
@@ -133,59 +157,46 @@ class KilledRow : public testing::TestWithParam<const char*> {};
 
 TEST_P(KilledRow, RunsEndAsIfNobodyHadDisturbedThem) {
   const TemporaryFolder temporary;
+  const int kills = kills_of_each();
+  const int steps = kStepsPerLife * kills;
   // Steps long enough that blows fall everywhere: into start-up, steps, and writing.
   const std::string training = fmt::format(
-      "train images -n 4 --algorithm {} --batch 16 --steps {} --checkpoint-every 7 --keep 2 "
-      "--eval-every 20 --on-loss stop --delay ramp:0.01 --json",
-      GetParam(), kSteps);
+      "train images -n 4 --algorithm {} --batch 16 --steps {} --checkpoint-every {} --keep 2 "
+      "--eval-every {} --on-loss stop --delay ramp:0.01 --json",
+      GetParam(), steps, kCheckpointEvery, steps / 3);
   const fs::path undisturbed = temporary.path() / "undisturbed";
   const Output straight = run(fmt::format("{} --out '{}'", training, undisturbed.string()));
   ASSERT_EQ(straight.code, 0) << straight.err;
   const json wanted = summary_of(straight);
 
-  const char* times = std::getenv("STARLING_KILLS");
-  const int kills = times == nullptr ? 2 : std::stoi(times);
   RandomSequence draw{Random(seed_of(GetParam()))};
   const fs::path folder = temporary.path() / "killed";
-  Output result;
-  int struck = 0;
-  int complete = 0;
+  const std::string begin = fmt::format("{} --out '{}'", training, folder.string());
+  const std::string go_on =
+      fmt::format("train images --resume '{}' --on-loss stop --json", folder.string());
+  // The first life is not struck before there is something to go on from.
+  const std::string first = checkpoint_of("", kCheckpointEvery).string();
   for (int life = 0; life < kills; ++life) {
-    const bool begun = fs::exists(folder / "checkpoints") &&
-                       run(fmt::format("checkpoint list '{}'", folder.string())).code == 0;
-    if (!begun) {
-      fs::remove_all(folder);
-    } else {
-      ++complete;
-      const Output verified = run(fmt::format("checkpoint verify '{}'", folder.string()));
-      ASSERT_EQ(verified.code, 0) << verified.out << verified.err;
-    }
-    const std::string arguments =
-        begun ? fmt::format("train images --resume '{}' --on-loss stop --json", folder.string())
-              : fmt::format("{} --out '{}'", training, folder.string());
+    SCOPED_TRACE(life);
     const Blow blow{.all = life % 2 == 0,
-                    .into_start_up = life % 4 == 3,
-                    .after = std::chrono::milliseconds(moment(life, draw))};
-    result = run_under(arguments, folder, blow);
-    struck += result.code == 0 ? 0 : 1;
+                    .into_start_up = life % 4 == 1,
+                    .after = std::chrono::milliseconds(draw.below(kLatestBlow)),
+                    .file = life == 0 ? first : "config.json"};
+    const Output struck = run_under(life == 0 ? begin : go_on, folder, blow);
+    // Of who fails first, and nobody else: a life that ends otherwise has another line there.
+    ASSERT_TRUE(has(struck.err, "was killed by signal 9 (SIGKILL)")) << struck.err;
+    const Output verified = run(fmt::format("checkpoint verify '{}'", folder.string()));
+    ASSERT_EQ(verified.code, 0) << verified.out << verified.err;
   }
-  const bool begun = run(fmt::format("checkpoint list '{}'", folder.string())).code == 0;
-  if (!begun) {
-    fs::remove_all(folder);
-  }
-  result = run(begun ? fmt::format("train images --resume '{}' --json", folder.string())
-                     : fmt::format("{} --out '{}'", training, folder.string()));
+  const Output result = run(go_on);
   ASSERT_EQ(result.code, 0) << result.err;
   const json summary = summary_of(result);
-  fmt::print("{}: {} blows, {} of them fatal, {} lives went on from a checkpoint\n", GetParam(),
-             kills, struck, complete + (begun ? 1 : 0));
-  EXPECT_GE(struck, 1);
-  EXPECT_GE(complete + (begun ? 1 : 0), kills < 4 ? 0 : 1);
+  EXPECT_GE(summary.at("resumed_from").get<int>(), kCheckpointEvery);
 
   EXPECT_EQ(summary.at("test_loss"), wanted.at("test_loss"));
   EXPECT_EQ(summary.at("test_accuracy"), wanted.at("test_accuracy"));
   EXPECT_EQ(summary.at("train_loss"), wanted.at("train_loss"));
-  EXPECT_EQ(digests_of(folder), digests_of(undisturbed));
+  EXPECT_EQ(digests_of(folder, steps), digests_of(undisturbed, steps));
   ASSERT_EQ(summary.at("evaluations").size(), 3U);
   for (std::size_t i = 0; i < 3; ++i) {
     EXPECT_EQ(summary["evaluations"][i]["step"], wanted["evaluations"][i]["step"]);
@@ -233,6 +244,47 @@ TEST(Killed, AloneAWorkerIsMissingInTheCheckpointsOfTheOthers) {
     EXPECT_EQ(summary.at("resumed_from"), workers == 4 ? 40 : 53);
     EXPECT_EQ(summary.at("steps"), 60);
   }
+}
+
+pid_t leader_of(const fs::path& folder) {
+  const std::string rank = "STARLING_RANK=0" + std::string(1, '\0');
+  for (const pid_t worker : workers_of(folder)) {
+    if (has(text_of(fmt::format("/proc/{}/environ", worker)), rank)) {
+      return worker;
+    }
+  }
+  return 0;
+}
+
+// A leader that is lost while it writes the last checkpoint: whoever leads then says that it is
+// missing, and knows of those before.
+TEST(Killed, ALeaderLeavesTheLastCheckpointIncomplete) {
+  const TemporaryFolder temporary;
+  const fs::path folder = temporary.path() / "run";
+  const fs::path partial = checkpoint_of(folder, 20).string() + ".partial";
+  const Output result = run_beside(
+      fmt::format("train images -n 3 --algorithm all-reduce --batch 16 --steps 20 --keep 1 "
+                  "--checkpoint-every 5 --delay ramp:0.01 --no-evaluation --out '{}' --json",
+                  folder.string()),
+      [&](const std::atomic<bool>& over) {
+        await(folder / "config.json", over);
+        fs::create_directories(partial);
+        // To write there the leader waits for a reader, who does not come.
+        EXPECT_EQ(mkfifo((partial / "consensus.safetensors.part").c_str(), 0600), 0);
+        await(partial / "worker-1.json", over);
+        const pid_t leader = over ? 0 : leader_of(folder);
+        EXPECT_NE(leader, 0);
+        if (leader != 0) {
+          kill(leader, SIGKILL);
+        }
+      });
+  ASSERT_EQ(result.code, 0) << result.err;
+  EXPECT_TRUE(has(result.err, "checkpoint of step 20 is incomplete")) << result.err;
+  const json summary = summary_of(result);
+  EXPECT_EQ(summary.at("lost"), std::vector<int>{0});
+  EXPECT_EQ(summary.at("checkpoints"), 3);
+  EXPECT_FALSE(fs::exists(partial));
+  EXPECT_TRUE(fs::exists(checkpoint_of(folder, 15) / "manifest.json"));
 }
 
 // A run of 4 workers, made once.
@@ -562,6 +614,34 @@ TEST(Checkpointing, OnAFullDiskTrainingGoesOn) {
   EXPECT_TRUE(has(output, "No space left on device; training goes on")) << output;
   EXPECT_TRUE(has(output, "\"checkpoints\": 0")) << output;
   EXPECT_FALSE(has(output, "\nstep-00")) << output;
+}
+
+// Its log has filled the disk: there is no room for metrics, checkpoints and complaints.
+TEST(Checkpointing, OnADiskThatItsLogHasFilledTrainingGoesOn) {
+  const TemporaryFolder temporary;
+  const fs::path disk = temporary.path() / "disk";
+  const fs::path script = temporary.path() / "script";
+  const fs::path said = temporary.path() / "said";
+  fs::create_directory(disk);
+  std::ofstream(script) << R"(
+mount -t tmpfs -o size=3m none "$1" || exit 9
+"$2" train images -n 2 --steps 12 --no-evaluation --checkpoint-every 5 --delay rank:1:0.05 \
+  --out "$1/run" --json >"$3" 2>>"$1/log" &
+while [ ! -e "$1/run/config.json" ] && kill -0 $! 2>/dev/null; do sleep 0.01; done
+cat /dev/zero >>"$1/log" 2>/dev/null
+wait $!
+)";
+  const std::string command = fmt::format("unshare -m sh '{}' '{}' '{}' '{}'", script.string(),
+                                          disk.string(), STARLING_TOOL, said.string());
+  const int status = std::system(command.c_str());
+  const std::string output = text_of(said);
+  EXPECT_EQ(WEXITSTATUS(status), 1) << output;  // there is no room for the summary either
+  const json summary = json::parse(output, nullptr, false);
+  ASSERT_TRUE(summary.is_object()) << output;
+  EXPECT_EQ(summary["steps"], 12);
+  EXPECT_EQ(summary["workers_left"], 2);
+  EXPECT_EQ(summary["checkpoints"], 0);
+  EXPECT_FALSE(summary["files_lost"].empty());
 }
 
 }  // namespace
