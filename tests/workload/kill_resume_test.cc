@@ -390,7 +390,7 @@ Files files_of(const fs::path& folder) {
 
 // Two would write into the same files.
 TEST(Resume, IsRefusedWhereAnotherRunIsGoingOn) {
-  const fs::path folder = run_of_four();
+  const fs::path& folder = run_of_four();
   const FolderLock lock(folder);
   const Files before = files_of(folder);
   expect_refused(fmt::format("train images --resume '{}' --steps 50", folder.string()),

@@ -202,7 +202,7 @@ exit $code
   }
   const json summary = json::parse(result.err.substr(result.err.find("\n{\n")), nullptr, false);
   ASSERT_TRUE(summary.is_object()) << result.err;
-  const json lost = summary["files_lost"];
+  const json& lost = summary["files_lost"];
   EXPECT_EQ(std::count(lost.begin(), lost.end(), "metrics-0.jsonl"), 1) << lost;
   EXPECT_EQ(std::count(lost.begin(), lost.end(), "metrics-1.jsonl"), 1) << lost;
   std::istringstream lines(result.out);
